@@ -1,0 +1,47 @@
+// Plan + checkpoint bytes -> a layer that is ready to run. The watershed: here values are checked, weights packed and
+// memory accounted; behind it nothing is validated or allocated any more.
+#pragma once
+
+#include "gearshift/checkpoint.h"
+#include "gearshift/plan.h"
+
+namespace gearshift {
+
+// Memory that starts on a 64-byte boundary (2 MB pages where large and allowed).
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(size_t bytes);
+  AlignedBuffer(AlignedBuffer&& other) noexcept;
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
+  ~AlignedBuffer();
+  uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::span<uint8_t> span() { return {data_, size_}; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Binds the stored tensors of one linear layer (or of expert `expert`) to mapped bytes, reads its scalars and checks
+// their values. The views live as long as the checkpoint. Error damaged_checkpoint names the tensor: missing, NaN,
+// infinite or negative scales, zero tensor-wide scales, group indices out of range.
+Result<LayerWeights> bind_weights(const Checkpoint& checkpoint, const LayerSpec& layer, int64_t expert = 0);
+
+// One layer, ready: weights bound and packed in the layouts its plan needs. Movable; the LayerPlan and the Checkpoint
+// must outlive it. Const use from many threads is safe as long as each brings its own workspace.
+struct PreparedLayer {
+  const LayerPlan* plan = nullptr;
+  std::vector<LayerWeights> weights;                               // one, or one per expert
+  std::vector<std::pair<const Layout*, AlignedBuffer>> packed;     // experts lie one after the other
+  int64_t expert_stride(const Layout& layout) const;               // bytes of one expert in that buffer
+  const uint8_t* packed_for(const Kernel& kernel, int64_t expert = 0) const;  // nullptr for `checkpoint`
+};
+Result<PreparedLayer> prepare(const Checkpoint& checkpoint, const LayerPlan& plan, int threads);
+
+// The workspace that `run` needs for batches up to m.
+int64_t workspace_bytes(const LayerPlan& plan, int64_t m, int threads);
+
+}  // namespace gearshift
