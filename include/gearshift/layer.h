@@ -5,9 +5,10 @@
 #pragma once
 
 #include "gearshift/base.h"
-#include "gearshift/checkpoint.h"
 
 namespace gearshift {
+
+class Checkpoint;  // gearshift/checkpoint.h
 
 // How one element of a weight or activation is coded. The names are the words of plans ("float", "e4m3", "int4", "uint4").
 // uint: codes with an explicit zero point as GPTQ, AWQ and AutoRound store them; int: all other integer writers.
