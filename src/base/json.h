@@ -13,11 +13,11 @@ class Json {
 
   Kind kind = Kind::null;
   bool boolean = false;
-  int64_t integer = 0;           // kind integer: the number, where it fits in int64 (otherwise kind is number)
-  double number = 0;             // kinds integer and number
+  int64_t integer = 0;  // kind integer: the number, where it fits in int64 (otherwise kind is number)
+  double number = 0;    // kinds integer and number
   std::string string;
-  std::vector<Json> items;       // arrays
-  std::vector<Member> members;   // objects, in file order
+  std::vector<Json> items;      // arrays
+  std::vector<Member> members;  // objects, in file order
 
   bool is(Kind k) const { return kind == k; }
   bool is_null() const { return kind == Kind::null; }

@@ -7,13 +7,15 @@
 
 namespace gearshift {
 
-// Digits compare as numbers of any length: "layers.2" before "layers.10". A strict weak order; equal only for equal texts.
+// Digits compare as numbers of any length: "layers.2" before "layers.10". A strict weak order; equal only for equal
+// texts.
 bool natural_less(std::string_view a, std::string_view b);
 // '*' matches any characters, dots included; everything else is literal. Linear time.
 bool glob_match(std::string_view pattern, std::string_view text);
 // Characters of the pattern that are not '*': what "most specific wins" counts.
 size_t glob_literals(std::string_view pattern);
-// The shell's wildcards as Python's fnmatch has them: * ? [abc] [!a-z]; '*' crosses dots. Linear time in practice, bounded always.
+// The shell's wildcards as Python's fnmatch has them: * ? [abc] [!a-z]; '*' crosses dots. Linear time in practice,
+// bounded always.
 bool fnmatch(std::string_view pattern, std::string_view text);
 // At most `count` of `names` that are near `word` (edit distance, prefix), nearest first.
 std::vector<std::string> near_names(std::string_view word, std::span<const std::string_view> names, size_t count = 3);
@@ -28,8 +30,8 @@ std::string printable(std::string_view text, size_t limit = 200);
 std::optional<int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
 
-// A Python-style regular expression with re.match (anchored at the start) and re.search; PCRE2 with match and depth limits, so that
-// a hostile pattern costs bounded time. A pattern that runs into the limit does not match.
+// A Python-style regular expression with re.match (anchored at the start) and re.search; PCRE2 with match and depth
+// limits, so that a hostile pattern costs bounded time. A pattern that runs into the limit does not match.
 class Regex {
  public:
   // Error damaged_checkpoint: the pattern does not compile (says where).
