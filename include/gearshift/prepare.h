@@ -11,7 +11,7 @@ namespace gearshift {
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  explicit AlignedBuffer(size_t bytes);
+  explicit AlignedBuffer(size_t bytes);  // size() is 0 when there is not enough memory
   AlignedBuffer(AlignedBuffer&& other) noexcept;
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
   ~AlignedBuffer();
@@ -40,6 +40,9 @@ struct PreparedLayer {
   const uint8_t* packed_for(const Kernel& kernel, int64_t expert = 0) const;  // nullptr for `checkpoint`
 };
 Result<PreparedLayer> prepare(const Checkpoint& checkpoint, const LayerPlan& plan, int threads);
+// Packs one more layout beside those of the plan (proof of a kernel that the plan did not select); nothing to do where it
+// is there or is `checkpoint`. Error runtime: out of memory.
+Result<void> add_layout(PreparedLayer& layer, const Layout& layout, int threads);
 
 // The workspace that `run` needs for batches up to m.
 int64_t workspace_bytes(const LayerPlan& plan, int64_t m, int threads);

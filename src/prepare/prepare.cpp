@@ -1,0 +1,78 @@
+#include "gearshift/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace gearshift {
+
+namespace {
+
+constexpr int64_t alignment_bytes = 64;  // what Layout::pack may assume of its output
+
+int64_t experts_of(const LayerSpec& layer) { return std::max<int64_t>(1, layer.experts); }
+
+}  // namespace
+
+int64_t PreparedLayer::expert_stride(const Layout& layout) const {
+  const int64_t bytes = layout.bytes(plan->layer);
+  return (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+}
+
+const uint8_t* PreparedLayer::packed_for(const Kernel& kernel, int64_t expert) const {
+  for (const auto& [layout, buffer] : packed) {
+    if (layout == kernel.layout) return buffer.data() + expert_stride(*layout) * expert;
+  }
+  return nullptr;
+}
+
+Result<void> add_layout(PreparedLayer& layer, const Layout& layout, int threads) {
+  if (&layout == &checkpoint_layout) return {};
+  for (const auto& [present, buffer] : layer.packed) {
+    if (present == &layout) return {};
+  }
+  const int64_t stride = layer.expert_stride(layout);
+  const int64_t bytes = stride * experts_of(layer.plan->layer);
+  AlignedBuffer buffer(static_cast<size_t>(bytes));
+  if (bytes > 0 && buffer.size() == 0) {
+    ErrorInfo error;
+    error.code = ErrorCode::runtime;
+    error.subject = fmt::format("layer {}", layer.plan->layer.name);
+    error.found = "not enough memory";
+    error.wanted = fmt::format("{} for layout {}", format_bytes(static_cast<uint64_t>(bytes)), layout.name);
+    return error;
+  }
+  for (size_t expert = 0; expert < layer.weights.size(); ++expert) {
+    layout.pack(layer.weights[expert], buffer.data() + stride * static_cast<int64_t>(expert), threads);
+  }
+  layer.packed.emplace_back(&layout, std::move(buffer));
+  return {};
+}
+
+Result<PreparedLayer> prepare(const Checkpoint& checkpoint, const LayerPlan& plan, int threads) {
+  PreparedLayer prepared;
+  prepared.plan = &plan;
+  for (int64_t expert = 0; expert < experts_of(plan.layer); ++expert) {
+    GEARSHIFT_TRY(LayerWeights weights, bind_weights(checkpoint, plan.layer, expert));
+    prepared.weights.push_back(std::move(weights));
+  }
+  for (const PlannedRange& range : plan.decision->ranges) {
+    GEARSHIFT_CHECK(add_layout(prepared, *range.kernel->layout, threads));
+  }
+  return prepared;
+}
+
+int64_t workspace_bytes(const LayerPlan& plan, int64_t m, int threads) {
+  int64_t most = 0;
+  for (const PlannedRange& range : plan.decision->ranges) {
+    if (range.m_min > m || range.kernel->workspace_bytes == nullptr) continue;
+    const int64_t largest = range.m_max == 0 ? m : std::min(m, range.m_max);
+    most = std::max(most, range.kernel->workspace_bytes(plan.layer, largest, threads));
+  }
+  return most;
+}
+
+}  // namespace gearshift
