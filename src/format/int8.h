@@ -1,8 +1,9 @@
 // INT8 activations: symmetric and asymmetric, dynamic (per token) and static (a stored scale). Weights: int4.h, 8 bits.
 //
-//   dynamic symmetric    scale = amax / 127;  q = RNE(x * (127 / amax)) saturated to [-128, 127]
-//   dynamic asymmetric   scale = (max - min) / 255, zero_point = RNE(-128 - min / scale);  q = clamp(RNE(x / scale) +
-//   zp) static               q = clamp(RNE(x / input_scale) + input_zero_point) x ~ (q - zero_point) * scale
+//   x ~ (q - zero_point) * scale
+//   dynamic symmetric    scale = amax / 127; q = RNE(x * (127 / amax)) saturated to [-128, 127]
+//   dynamic asymmetric   scale = (max - min) / 255, zero_point = RNE(-128 - min / scale); q as static
+//   static               q = RNE(x / scale) + zero_point saturated to [-128, 127]
 // Source: vLLM csrc/.../quantization/w8a8/int8.
 //
 // The range of a dynamic asymmetric row need not contain 0, so its zero point is an int32 that may lie outside
