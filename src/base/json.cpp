@@ -46,10 +46,8 @@ std::string position(std::string_view text, size_t offset) {
   return fmt::format("line {}, column {}", line, std::max<size_t>(column, 1));
 }
 
-}  // namespace
-
-// Receives nlohmann's events and builds the tree bottom-up: only containers that are still open are on the stack.
-class JsonBuilder {
+// What nlohmann's parser calls: checks the limits and passes the events on.
+class SaxAdapter {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
   using number_unsigned_t = nlohmann::json::number_unsigned_t;
@@ -57,67 +55,120 @@ class JsonBuilder {
   using string_t = nlohmann::json::string_t;
   using binary_t = nlohmann::json::binary_t;
 
-  explicit JsonBuilder(JsonLimits limits) : limits_(limits) {}
+  SaxAdapter(JsonEvents& events, JsonLimits limits) : events_(events), limits_(limits) {}
 
-  bool null() { return add(Json{}); }
+  bool null() {
+    scalar_.kind = Json::Kind::null;
+    return count() && events_.scalar(scalar_);
+  }
   bool boolean(bool value) {
-    Json json;
-    json.kind = Json::Kind::boolean;
-    json.boolean = value;
-    return add(std::move(json));
+    scalar_.kind = Json::Kind::boolean;
+    scalar_.boolean = value;
+    return count() && events_.scalar(scalar_);
   }
   bool number_integer(number_integer_t value) {
-    Json json;
-    json.kind = Json::Kind::integer;
-    json.integer = value;
-    json.number = static_cast<double>(value);
-    return add(std::move(json));
+    scalar_.kind = Json::Kind::integer;
+    scalar_.integer = value;
+    scalar_.number = static_cast<double>(value);
+    return count() && events_.scalar(scalar_);
   }
   bool number_unsigned(number_unsigned_t value) {
     if (value <= static_cast<number_unsigned_t>(INT64_MAX)) return number_integer(static_cast<int64_t>(value));
     return number_float(static_cast<double>(value), {});
   }
   bool number_float(number_float_t value, const string_t& /*text*/) {
-    Json json;
-    json.kind = Json::Kind::number;
-    json.number = value;
-    return add(std::move(json));
+    scalar_.kind = Json::Kind::number;
+    scalar_.number = value;
+    return count() && events_.scalar(scalar_);
   }
   bool string(string_t& value) {
-    Json json;
-    json.kind = Json::Kind::string;
-    json.string = std::move(value);
-    return add(std::move(json));
+    scalar_.kind = Json::Kind::string;
+    scalar_.string.swap(value);
+    return count() && events_.scalar(scalar_);
   }
   bool binary(binary_t& /*value*/) { return refuse("binary data", "JSON text"); }
-  bool start_object(size_t /*elements*/) { return start(Json::Kind::object); }
-  bool start_array(size_t /*elements*/) { return start(Json::Kind::array); }
-  bool key(string_t& value) {
+  bool start_object(size_t /*elements*/) { return enter() && events_.begin_object(); }
+  bool start_array(size_t /*elements*/) { return enter() && events_.begin_array(); }
+  bool key(string_t& value) { return events_.key(value); }
+  bool end_object() {
+    --depth_;
+    return events_.end_object();
+  }
+  bool end_array() {
+    --depth_;
+    return events_.end_array();
+  }
+  bool parse_error(size_t /*position*/, const std::string& token, const nlohmann::detail::exception& error) {
+    // The exception's text has a prefix and a position of its own; the sentence after them is the reason.
+    const std::string_view text = error.what();
+    const size_t reason = text.find(": ");
+    return refuse(
+        reason == std::string_view::npos ? fmt::format("\"{}\"", printable(token)) : printable(text.substr(reason + 2)),
+        "JSON");
+  }
+
+  // Set where this adapter, not the handler, ended the parse.
+  const std::optional<JsonEvents::Refusal>& refusal() const { return refusal_; }
+
+ private:
+  bool refuse(std::string found, std::string wanted) {
+    refusal_ = JsonEvents::Refusal{"", std::move(found), std::move(wanted)};
+    return false;
+  }
+  bool count() {
+    if (values_++ < limits_.values) return true;
+    return refuse(fmt::format("more than {} values", limits_.values), "fewer");
+  }
+  bool enter() {
+    if (depth_++ < limits_.depth) return count();
+    return refuse(fmt::format("more than {} levels of nesting", limits_.depth), "fewer");
+  }
+
+  JsonEvents& events_;
+  JsonLimits limits_;
+  int depth_ = 0;
+  size_t values_ = 0;
+  Json scalar_;
+  std::optional<JsonEvents::Refusal> refusal_;
+};
+
+}  // namespace
+
+// Builds the tree bottom-up: only containers that are still open are on the stack.
+class JsonBuilder : public JsonEvents {
+ public:
+  bool scalar(Json& value) override {
+    Json copy;
+    copy.kind = value.kind;
+    copy.boolean = value.kind == Json::Kind::boolean && value.boolean;
+    copy.integer = value.kind == Json::Kind::integer ? value.integer : 0;
+    copy.number = value.kind == Json::Kind::integer || value.kind == Json::Kind::number ? value.number : 0;
+    if (value.kind == Json::Kind::string) copy.string = std::move(value.string);
+    attach(std::move(copy));
+    return true;
+  }
+  bool begin_object() override { return begin(Json::Kind::object); }
+  bool begin_array() override { return begin(Json::Kind::array); }
+  bool key(std::string& value) override {
     keys_.back() = std::move(value);
     return true;
   }
-  bool end_object() {
+  bool end_object() override {
     Json& object = open_.back();
     const Json::Member* twice = object.members.size() <= kIndexFrom ? few_keys_twice(object) : index_keys(object);
     if (twice != nullptr) {
-      return refuse(fmt::format("key \"{}\" twice in one object", printable(twice->first)), "every key once");
+      return refuse({"", fmt::format("key \"{}\" twice in one object", printable(twice->first)), "every key once"});
     }
-    return end();
+    return end_array();
   }
-  bool end_array() { return end(); }
-  bool parse_error(size_t /*position*/, const std::string& token, const nlohmann::detail::exception& error) {
-    // The exception's text has an address-like prefix and a position of its own; the sentence after them is the reason.
-    const std::string_view text = error.what();
-    const size_t reason = text.find(": ");
-    found_ = reason == std::string_view::npos ? "" : printable(text.substr(reason + 2));
-    if (found_.empty()) found_ = fmt::format("\"{}\"", printable(token));
-    wanted_ = "JSON";
-    return false;
+  bool end_array() override {
+    Json done = std::move(open_.back());
+    open_.pop_back();
+    keys_.pop_back();
+    attach(std::move(done));
+    return true;
   }
-
   Json& root() { return root_; }
-  const std::string& found() const { return found_; }
-  const std::string& wanted() const { return wanted_; }
 
  private:
   static const Json::Member* few_keys_twice(const Json& object) {
@@ -140,34 +191,9 @@ class JsonBuilder {
     }
     return nullptr;
   }
-  bool refuse(std::string found, std::string wanted) {
-    found_ = std::move(found);
-    wanted_ = std::move(wanted);
-    return false;
-  }
-  bool count() {
-    if (values_++ < limits_.values) return true;
-    return refuse(fmt::format("more than {} values", limits_.values), "fewer");
-  }
-  bool start(Json::Kind kind) {
-    if (open_.size() >= static_cast<size_t>(std::max(limits_.depth, 0))) {
-      return refuse(fmt::format("more than {} levels of nesting", limits_.depth), "fewer");
-    }
-    if (!count()) return false;
+  bool begin(Json::Kind kind) {
     open_.emplace_back().kind = kind;
     keys_.emplace_back();
-    return true;
-  }
-  bool end() {
-    Json done = std::move(open_.back());
-    open_.pop_back();
-    keys_.pop_back();
-    attach(std::move(done));
-    return true;
-  }
-  bool add(Json value) {
-    if (!count()) return false;
-    attach(std::move(value));
     return true;
   }
   void attach(Json value) {
@@ -180,12 +206,9 @@ class JsonBuilder {
     }
   }
 
-  JsonLimits limits_;
-  size_t values_ = 0;
   Json root_;
   std::vector<Json> open_;
   std::vector<std::string> keys_;  // of the member being read, one for each open container
-  std::string found_, wanted_;
 };
 
 std::string_view name(Json::Kind kind) {
@@ -245,21 +268,32 @@ bool Json::boolean_or(std::string_view key, bool otherwise) const {
   return json != nullptr && json->kind == Kind::boolean ? json->boolean : otherwise;
 }
 
-Result<Json> parse_json(std::string_view text, const std::string& subject, JsonLimits limits) {
-  const auto refuse = [&](size_t offset, const std::string& found, const std::string& wanted) {
-    return ErrorInfo{ErrorCode::damaged_checkpoint, subject, found + " at " + position(text, offset), wanted, "", {}};
+Result<void> parse_json_events(std::string_view text, const std::string& subject, JsonEvents& events,
+                               JsonLimits limits) {
+  const auto error = [&](size_t offset, const JsonEvents::Refusal& refusal) {
+    return ErrorInfo{ErrorCode::damaged_checkpoint,
+                     refusal.where.empty() ? subject : subject + ": " + refusal.where,
+                     refusal.found + " at " + position(text, offset),
+                     refusal.wanted,
+                     "",
+                     {}};
   };
   // nlohmann takes a NUL for the end of its input, and would accept whatever follows.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return refuse(nul + 1, "a byte of value 0", "JSON");
+    return error(nul + 1, {"", "a byte of value 0", "JSON"});
   }
-  JsonBuilder builder(limits);
+  SaxAdapter adapter(events, limits);
   const char* reached = text.data();
   const TrackedText begin(text.data(), &reached);
   const TrackedText end(text.data() + text.size(), &reached);
-  if (!nlohmann::json::sax_parse(begin, end, &builder)) {
-    return refuse(static_cast<size_t>(reached - text.data()), builder.found(), builder.wanted());
-  }
+  if (nlohmann::json::sax_parse(begin, end, &adapter)) return {};
+  return error(static_cast<size_t>(reached - text.data()), adapter.refusal() ? *adapter.refusal() : events.refusal());
+}
+
+Result<Json> parse_json(std::string_view text, const std::string& subject, JsonLimits limits) {
+  JsonBuilder builder;
+  const Result<void> parsed = parse_json_events(text, subject, builder, limits);
+  if (!parsed.ok()) return parsed.error();
   return std::move(builder.root());
 }
 

@@ -71,7 +71,11 @@ std::pair<std::string, size_t> printable_character(std::string_view text) {
 }  // namespace
 
 bool natural_less(std::string_view a, std::string_view b) {
-  std::string_view rest_a = a, rest_b = b;
+  // Names of one checkpoint share long beginnings: find the first difference, then step back to the start of the number
+  // it may lie in.
+  size_t same = static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  while (same > 0 && is_digit(a[same - 1])) --same;
+  std::string_view rest_a = a.substr(same), rest_b = b.substr(same);
   while (!rest_a.empty() && !rest_b.empty()) {
     if (is_digit(rest_a[0]) && is_digit(rest_b[0])) {
       const std::string_view number_a = take_number(rest_a), number_b = take_number(rest_b);
