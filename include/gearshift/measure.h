@@ -8,24 +8,26 @@ namespace gearshift {
 // Output of one kernel against the float64 reference of the arithmetic that ran. Relative errors are ||y-ref||/||ref||.
 struct Comparison {
   bool ok = false;
-  double relative_error = 0;   // whole matrix (reported; rows and columns decide)
-  double tolerance = 0;        // the bound that corresponds to the worst row's magnitude
-  double worst_row = 0;        // the same quotient per row and per column: the largest
+  double relative_error = 0;  // whole matrix (reported; rows and columns decide)
+  double tolerance = 0;       // the bound that corresponds to the worst row's magnitude
+  double worst_row = 0;       // the same quotient per row and per column: the largest
   double worst_column = 0;
   std::optional<double> divergence;  // against the checkpoint's own arithmetic, where the kernel's differs
-  std::string failure;         // "" or the first failure: "row 3, column 7: 0.12 instead of 0.10, 0.004 allowed"
+  std::string failure;               // "" or the first failure: "row 3, column 7: 0.12 instead of 0.10, 0.004 allowed"
 };
 
-// y = kernel(x) is judged for `rows` (all rows when M is small; first, last, random, at least 32 otherwise), every
-// column; poison is looked for everywhere. `y` is what the kernel wrote into a buffer filled with `poison` before.
+// What one kernel showed at one batch size.
 struct Proof {
   const Kernel* kernel = nullptr;
   int64_t m = 0;
   Comparison comparison;
 };
 // Runs `kernel` on `layer` with made-up activations of M rows (outliers, zeros, a zero row, denormals) and judges it:
-// poisoned output and scratch, canaries around both, the bound of kernel.h per element. Nothing is timed.
-Proof prove(const Kernel& kernel, const PreparedLayer& layer, int64_t m, DType dtype, uint64_t seed, int threads);
+// poisoned output and scratch, canaries around both, the bound of kernel.h per element. All rows are judged when M is
+// small, otherwise a sample (first, last, tile edges, random; at least 32), every column; poison is looked for
+// everywhere. Nothing is timed. REQUIRES: the kernel's layout is packed.
+Proof prove(const Kernel& kernel, const PreparedLayer& layer, int64_t m, DType dtype, uint64_t seed, int threads,
+            int64_t expert = 0);
 
 // Batch sizes worth proving in [m_min, m_max]: both edges, one off multiples of 8, those of `batch` inside.
 std::vector<int64_t> probe_sizes(int64_t m_min, int64_t m_max, const std::vector<int64_t>& batch);

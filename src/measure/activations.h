@@ -1,0 +1,19 @@
+// Made-up activations, and rounding of given ones.
+#pragma once
+
+#include "gearshift/base.h"
+
+namespace gearshift {
+
+// Fills x. A row's values depend on the seed and its number alone, so that x of M rows begins x of any larger M. Rows
+// of eight kinds in turn: plain ones (about normal, mean 0, variance 1), the first of eight with one value in 64 a
+// hundred times larger, the fourth all zeros, the sixth subnormal. Plain values have at most 8 significant bits: bf16,
+// fp16 and fp32 hold them all. The columns from x.cols to x.stride are not written. dtype: f32, f16, bf16.
+void make_activations(const Matrix& x, uint64_t seed, int threads);
+
+// Element i of a matrix row as a float; and writing one, rounded to nearest even.
+float load_element(const void* row, DType dtype, int64_t i);
+void store_element(void* row, DType dtype, int64_t i, float value);
+int64_t element_bytes(DType dtype);
+
+}  // namespace gearshift

@@ -1,0 +1,91 @@
+#include "measure/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gearshift {
+
+namespace {
+
+constexpr uint8_t canary = 0xC3;
+
+// All bits set is a NaN in every float type. The finite pattern reads as 1.4e16 in bf16 and fp32, and as 211 in fp16.
+uint8_t byte_of(Poison poison) {
+  switch (poison) {
+    case Poison::nan:
+      return 0xFF;
+    case Poison::large:
+      return 0x5A;
+    case Poison::zero:
+      return 0;
+  }
+  return 0;
+}
+
+bool is_filled(const uint8_t* bytes, size_t count, uint8_t value) {
+  return std::all_of(bytes, bytes + count, [value](uint8_t byte) { return byte == value; });
+}
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(size_t bytes, Poison poison) : buffer_(bytes + 2 * canary_bytes), bytes_(bytes) {
+  if (!allocated()) return;
+  std::memset(buffer_.data(), canary, buffer_.size());
+  std::memset(data(), byte_of(poison), bytes_);
+}
+
+std::string GuardedBuffer::damage() const {
+  for (size_t i = 0; i < canary_bytes; ++i) {
+    if (data()[-1 - static_cast<std::ptrdiff_t>(i)] != canary) return fmt::format("{} bytes before", i + 1);
+    if (data()[bytes_ + i] != canary) return fmt::format("{} bytes behind", i + 1);
+  }
+  return "";
+}
+
+Trial::Trial(const LayerSpec& layer, int64_t m, DType dtype, uint64_t seed, int threads, int64_t gap)
+    : layer_(layer), m_(m), gap_(gap), dtype_(dtype), threads_(threads) {
+  const int64_t stride = layer.k + gap;
+  x_ = AlignedBuffer(static_cast<size_t>(std::max<int64_t>(1, m * stride * element_bytes(dtype))));
+  if (x_.size() == 0) return;
+  std::memset(x_.data(), byte_of(Poison::nan), x_.size());
+  make_activations({x_.data(), dtype, m, layer.k, stride}, seed, threads);
+}
+
+ConstMatrix Trial::x() const { return {x_.data(), dtype_, m_, layer_.k, layer_.k + gap_}; }
+
+ConstMatrix Trial::y() const { return {y_->data(), dtype_, m_, layer_.n, layer_.n + gap_}; }
+
+std::string Trial::launch(const Kernel& kernel, const PreparedLayer& prepared, Poison poison, int64_t expert) {
+  const int64_t stride = layer_.n + gap_, size = element_bytes(dtype_);
+  y_.emplace(static_cast<size_t>(m_ * stride * size), poison);
+  const int64_t scratch = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(layer_, m_, threads_);
+  GuardedBuffer workspace(static_cast<size_t>(scratch), poison);
+  if (x_.size() == 0 || !y_->allocated() || !workspace.allocated()) return "not enough memory for the proof";
+
+  const Matrix out{y_->data(), dtype_, m_, layer_.n, stride};
+  run_kernel(kernel, prepared, x(), out, workspace.span(), threads_, expert);
+
+  if (const std::string where = y_->damage(); !where.empty()) return fmt::format("wrote {} its output", where);
+  if (const std::string where = workspace.damage(); !where.empty()) return fmt::format("wrote {} its workspace", where);
+  const uint8_t filling = byte_of(poison);
+  for (int64_t row = 0; row < m_; ++row) {
+    const uint8_t* bytes = y_->data() + row * stride * size;
+    if (!is_filled(bytes + layer_.n * size, static_cast<size_t>(gap_ * size), filling)) {
+      return fmt::format("wrote between row {} and the next", row);
+    }
+    // Only the NaN pattern cannot be a result: where it is left, nothing was written.
+    if (poison != Poison::nan) continue;
+    for (int64_t column = 0; column < layer_.n; ++column) {
+      if (is_filled(bytes + column * size, static_cast<size_t>(size), filling)) {
+        return fmt::format("row {}, column {}: not written", row, column);
+      }
+      const float value = load_element(bytes, dtype_, column);
+      if (value != value) return fmt::format("row {}, column {}: NaN", row, column);
+    }
+  }
+  return "";
+}
+
+}  // namespace gearshift

@@ -1,0 +1,51 @@
+// One guarded launch: poison inside, canaries around, and a look at both afterwards.
+#pragma once
+
+#include "gearshift/measure.h"
+#include "measure/activations.h"
+
+namespace gearshift {
+
+// What memory holds before a kernel runs. Stale data gives itself away only if it differs from what the kernel would
+// write: a NaN spreads, a large number survives max() and comparisons that NaN slips through, zero hides nothing that
+// was added.
+enum class Poison : uint8_t { nan, large, zero };
+
+// Bytes with a canary on either side; data() is 64-byte aligned, and the canary behind it starts at its last byte.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(size_t bytes, Poison poison);
+  uint8_t* data() { return buffer_.data() + canary_bytes; }
+  const uint8_t* data() const { return buffer_.data() + canary_bytes; }
+  std::span<uint8_t> span() { return {data(), bytes_}; }
+  bool allocated() const { return buffer_.size() != 0; }
+  // Where a canary was overwritten: "4 bytes before", "0 bytes behind"; "" when both are whole.
+  std::string damage() const;
+
+ private:
+  static constexpr size_t canary_bytes = 256;
+  AlignedBuffer buffer_;
+  size_t bytes_;
+};
+
+// Activations [m,K] and the memory of an output [m,N], with rows further apart than they are long.
+class Trial {
+ public:
+  // Fills x with made-up activations. `gap`: elements between the end of a row and the next; those of x hold NaN.
+  Trial(const LayerSpec& layer, int64_t m, DType dtype, uint64_t seed, int threads, int64_t gap);
+  ConstMatrix x() const;
+  // What went wrong with memory when `kernel` ran on this x into fresh, poisoned memory; "" when nothing. Afterwards
+  // y() is its output.
+  std::string launch(const Kernel& kernel, const PreparedLayer& prepared, Poison poison, int64_t expert);
+  ConstMatrix y() const;
+
+ private:
+  const LayerSpec& layer_;
+  int64_t m_, gap_;
+  DType dtype_;
+  int threads_;
+  AlignedBuffer x_;
+  std::optional<GuardedBuffer> y_;
+};
+
+}  // namespace gearshift
