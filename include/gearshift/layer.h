@@ -54,7 +54,8 @@ enum class Storage : uint8_t {
   rows_in_byte,        // ModelOpt INT4-AWQ: [N/2, K], low nibble = row 2n, high = 2n+1, two's complement
   quark_order,         // Quark INT4: [K, N/8] int32, sequential along N
   quark_reorder,       // the same, AWQ's interleave
-  fp6_bytes            // four 6-bit codes in three bytes along K
+  fp6_bytes,           // four 6-bit codes in three bytes along K
+  dense_transposed     // float expert stacks of older writers: [K,N] row-major, y = x * W
 };
 std::string_view name(Storage storage);
 
@@ -170,5 +171,9 @@ std::vector<LayerSpec> fuse(std::vector<LayerSpec> layers);
 
 // Layers with equal keys get equal decisions: family, shape, parts' row counts, scheme, bias, experts.
 std::string layer_class(const LayerSpec& layer);
+
+// The preset of compressed-tensors that means this scheme ("NVFP4", "FP8_DYNAMIC", "UNQUANTIZED"), else the words of weights
+// and activations: "int3 group 128, 16-bit activations".
+std::string scheme_name(const Scheme& scheme);
 
 }  // namespace gearshift
