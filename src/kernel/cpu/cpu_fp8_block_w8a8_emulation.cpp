@@ -1,0 +1,23 @@
+// y = (e4m3(x) * sx[m,k/128]) * (e4m3(W) * sw[n/128,k/128])^T + bias: both scales are folded into the fp32 operands,
+// one rounding each; edge blocks may be partial.
+#include "kernel/cpu/emulation.h"
+#include "kernel/cpu/kernels.h"
+
+namespace gearshift {
+
+namespace {
+
+Kernel make() {
+  Kernel kernel = make_emulation("cpu_fp8_block_w8a8_emulation", ActivationUse::as_checkpoint);
+  kernel.families = {Family::fp8_block_w8a8};
+  kernel.contract.weight_formats = {Format::e4m3, Format::e5m2};
+  kernel.contract.storages = {Storage::dense};
+  kernel.contract.activation_formats = {Format::e4m3};
+  return kernel;
+}
+
+}  // namespace
+
+const Kernel cpu_fp8_block_w8a8_emulation = make();
+
+}  // namespace gearshift

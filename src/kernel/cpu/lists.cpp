@@ -1,0 +1,48 @@
+// Order is priority. What holds for every list: kernels at the checkpoint's own precision stand before those that take
+// its activations as they come, native ones before emulation, the reference last.
+#include "kernel/cpu/lists.h"
+
+#include "kernel/cpu/kernels.h"
+#include "kernel/reference/reference.h"
+
+namespace gearshift {
+
+namespace {
+
+// Every list ends with it: slow, right, and portable.
+const ListEntry kReference{&reference_kernel, 1, 0, "float64 and portable: what is left when nothing else may run"};
+
+constexpr std::string_view kOwnPrecision = "the checkpoint's own arithmetic, any batch size";
+constexpr std::string_view kUpgraded =
+    "activations are not rounded: more exact than the checkpoint asks for, so behind its own";
+
+}  // namespace
+
+std::vector<KernelList> cpu_lists() {
+  return {
+      {Platform::cpu, Family::bf16, {{&cpu_bf16_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu, Family::w8a16_fp8, {{&cpu_w8a16_fp8_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::fp8_w8a8,
+       {{&cpu_fp8_w8a8_emulation, 1, 0, kOwnPrecision}, {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded}, kReference}},
+      {Platform::cpu,
+       Family::fp8_block_w8a8,
+       {{&cpu_fp8_block_w8a8_emulation, 1, 0, kOwnPrecision}, {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded}, kReference}},
+      {Platform::cpu, Family::mxfp8, {{&cpu_mxfp8_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu, Family::mxfp6, {{&cpu_mxfp6_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu, Family::mxfp4, {{&cpu_mxfp4_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::nvfp4_w4a4,
+       {{&cpu_nvfp4_w4a4_dot, 1, 16,
+         "reads four bits a weight once; few rows leave the arithmetic hidden behind memory"},
+        {&cpu_nvfp4_w4a4_emulation, 1, 0, kOwnPrecision},
+        {&cpu_nvfp4_w4a16_emulation, 1, 0, kUpgraded},
+        kReference}},
+      {Platform::cpu, Family::nvfp4_w4a16, {{&cpu_nvfp4_w4a16_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu, Family::int8_w8a8, {{&cpu_int8_w8a8_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu, Family::mixed_precision, {{&cpu_mixed_precision_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu, Family::w4a8, {{&cpu_w4a8_emulation, 1, 0, kOwnPrecision}, kReference}},
+  };
+}
+
+}  // namespace gearshift
