@@ -23,9 +23,10 @@ constexpr float fp8_scale(float amax) {
   return scale > 0 ? scale : 1;
 }
 
-// Dynamic per token: max(amax / 448, 1 / (448 * 512)). `amax_limit` caps amax first; values beyond it saturate.
-constexpr float fp8_token_scale(float amax, float amax_limit = std::numeric_limits<float>::infinity()) {
-  const float scale = (amax < amax_limit ? amax : amax_limit) / e4m3_max;
+// Dynamic per token: max(amax / 448, 1 / (448 * 512)). `amax_limit` caps amax first, values beyond it saturate; 0:
+// none.
+constexpr float fp8_token_scale(float amax, float amax_limit = 0) {
+  const float scale = (amax_limit > 0 && amax_limit < amax ? amax_limit : amax) / e4m3_max;
   return scale > fp8_min_token_scale ? scale : fp8_min_token_scale;
 }
 
