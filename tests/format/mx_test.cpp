@@ -61,8 +61,9 @@ TEST(Mx, ScaleByRule) {
 // Where the range of a block of scale 2^e ends, for each rule.
 TEST(Mx, ScaledAmaxLiesWhereTheRuleSays) {
   Random random;
-  for (const auto& [name, element, codes] : elements) {
-    SCOPED_TRACE(name);
+  for (const NamedElement& named : elements) {
+    SCOPED_TRACE(named.name);
+    const MxElement& element = named.element;
     const double binade = std::ldexp(1.0, element.emax());
     for (int i = 0; i < 20'000; ++i) {
       const float amax = std::fabs(random.any_finite());
