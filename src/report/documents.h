@@ -1,0 +1,20 @@
+// The JSON documents of the command, one function each: data in, text out. Keys and null rules are the contract that
+// scripts read; equal data gives equal bytes.
+#pragma once
+
+#include <string>
+
+#include "gearshift/pipeline.h"
+
+namespace gearshift {
+
+std::string plan_json(const Plan& plan);                              // gearshift.plan/1
+std::string run_json(const RunReport& report);                        // gearshift.run/1
+std::string verify_json(const VerifyReport& report);                  // gearshift.verify/1
+std::string inspect_json(const InspectReport& report);                // gearshift.inspect/1
+std::string kernels_json(const std::vector<KernelRow>& rows);         // gearshift.kernels/1
+std::string devices_json(const std::vector<DeviceProfile>& devices);  // gearshift.devices/1
+std::string doctor_json(const DoctorReport& report);                  // gearshift.doctor/1
+std::string quantize_json(const QuantizeReport& report);              // gearshift.quantize/1
+
+}  // namespace gearshift

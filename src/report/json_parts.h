@@ -1,0 +1,18 @@
+// Pieces that several documents share. Each writes one value.
+#pragma once
+
+#include "gearshift/pipeline.h"
+#include "report/json_writer.h"
+
+namespace gearshift {
+
+void write_device(JsonWriter& json, const DeviceProfile& device);
+void write_build(JsonWriter& json);
+void write_scheme(JsonWriter& json, const LayerSpec& layer);
+void write_warnings(JsonWriter& json, const std::vector<Warning>& warnings);
+void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quarantined);
+void write_measurements(JsonWriter& json, const std::vector<Measurement>& rows);
+// Upper bounds: 0 in the data means "none" and becomes null.
+void write_bound(JsonWriter& json, std::string_view key, int64_t bound);
+
+}  // namespace gearshift

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "report/documents.h"
+#include "report/json_parts.h"
+
+namespace gearshift {
+
+namespace {
+
+using Line = JsonWriter::Line;
+
+void write_overrides(JsonWriter& json, std::string_view key, const BackendChoice& choice) {
+  json.key(key).begin_object(Line::single);
+  for (const auto& [family, backend] : choice.families) json.member(name(family), backend);
+  json.end();
+}
+
+// "FP16" and the like are how safetensors headers say it; options say fp16.
+std::string dtype_word(DType dtype) { return dtype == DType::f16 ? "fp16" : dtype == DType::f32 ? "fp32" : "bf16"; }
+
+void write_policy(JsonWriter& json, const Plan& plan) {
+  const Policy& policy = plan.policy;
+  json.key("policy").begin_object();
+  json.member("linear_backend", policy.linear.global.empty() ? "auto" : policy.linear.global.c_str());
+  write_overrides(json, "overrides", policy.linear);
+  json.member("moe_backend", policy.moe.global.empty() ? "auto" : policy.moe.global.c_str());
+  write_overrides(json, "moe_overrides", policy.moe);
+  json.key("layer_overrides").begin_array();
+  for (const auto& [glob, backend] : policy.layers) {
+    json.begin_object(Line::single).member("layers", glob).member("backend", backend).end();
+  }
+  json.end();
+  json.member("strict", policy.strict).member("selection", policy.selection);
+  json.list("batch", policy.batch).list("unused", plan.unused).list("disable", policy.disable);
+  json.member("arithmetic", name(policy.arithmetic)).member("single_kernel", policy.single_kernel);
+  json.member("dtype", dtype_word(policy.dtype)).member_or_null("kernel", policy.force_kernel);
+  json.end();
+}
+
+void write_verdict(JsonWriter& json, const Verdict& verdict) {
+  json.begin_object(Line::single).member("kernel", verdict.kernel->name).member("backend", verdict.kernel->backend);
+  json.member("verdict", name(verdict.kind)).member("stage", name(verdict.stage));
+  json.member_or_null("field", verdict.field).member_or_null("found", verdict.found);
+  json.member_or_null("wanted", verdict.wanted).member("reason", verdict.reason).end();
+}
+
+// What all layers of one decision have in common, as text: a plan has thousands of rows and few decisions.
+struct DecisionText {
+  std::string arithmetic, kernels, fallback, workspace, candidates;
+};
+
+constexpr size_t kRowDepth = 3;  // of a layer's members: document, layers, row
+
+DecisionText decision_text(const Decision& decision) {
+  DecisionText text;
+  JsonWriter arithmetic(kRowDepth);
+  arithmetic.begin_object(Line::single).member("weight", decision.weight_arithmetic);
+  arithmetic.member("activation", decision.activation_arithmetic).member("accumulator", decision.accumulator);
+  arithmetic.member_or_null("differs", decision.differs).end();
+  text.arithmetic = arithmetic.take();
+
+  JsonWriter kernels(kRowDepth);
+  kernels.begin_array();
+  for (const PlannedRange& range : decision.ranges) {
+    kernels.begin_object(Line::single).member("m_min", range.m_min);
+    write_bound(kernels, "m_max", range.m_max);
+    kernels.member("kernel", range.kernel->name).member("backend", range.kernel->backend);
+    kernels.member("source", range.source).member("activation", range.activation);
+    kernels.member("layout", range.kernel->layout->name).end();
+  }
+  kernels.end();
+  text.kernels = kernels.take();
+
+  JsonWriter fallback(kRowDepth);
+  if (decision.fallback) {
+    fallback.begin_object(Line::single).member("requested", decision.fallback->requested);
+    fallback.member("reason", decision.fallback->reason).end();
+  } else {
+    fallback.null();
+  }
+  text.fallback = fallback.take();
+
+  JsonWriter workspace(kRowDepth);
+  workspace.begin_object(Line::single);
+  for (const auto& [m, bytes] : decision.workspace_bytes) workspace.member(std::to_string(m), bytes);
+  workspace.end();
+  text.workspace = workspace.take();
+
+  JsonWriter candidates(kRowDepth);
+  candidates.begin_array();
+  for (const Verdict& verdict : decision.candidates) write_verdict(candidates, verdict);
+  candidates.end();
+  text.candidates = candidates.take();
+  return text;
+}
+
+void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& shared) {
+  const LayerSpec& layer = row.layer;
+  const Decision& decision = *row.decision;
+  json.begin_object().member("name", layer.name).list("parts", layer.parts);
+  json.member("kind", layer.kind == LayerKind::experts ? "experts" : "linear").member("experts", layer.experts);
+  json.member("family", name(layer.family)).member("n", layer.n).member("k", layer.k).member("bias", layer.bias);
+  json.key("scheme");
+  write_scheme(json, layer);
+  json.key("arithmetic").raw(shared.arithmetic);
+  json.key("kernels").raw(shared.kernels);
+  json.key("fallback").raw(shared.fallback);
+  json.member("runnable", decision.runnable).key("shard").null();
+  json.key("memory").begin_object(Line::single).member("weight_bytes", layer.weight_bytes);
+  json.member("second_layout_bytes", decision.second_layout_bytes);
+  json.member("prepare_peak_bytes", decision.prepare_peak_bytes).key("workspace_bytes").raw(shared.workspace).end();
+  json.key("candidates").raw(shared.candidates);
+  json.end();
+}
+
+struct Tally {
+  std::string_view name;
+  int64_t layers = 0;
+  uint64_t weight_bytes = 0;
+};
+
+Tally& tally(std::vector<Tally>& tallies, std::string_view name) {
+  const auto found = std::find_if(tallies.begin(), tallies.end(), [&](const Tally& t) { return t.name == name; });
+  if (found != tallies.end()) return *found;
+  return tallies.emplace_back(Tally{name, 0, 0});
+}
+
+// A layer counts once for every kernel that serves one of its ranges.
+void write_summary(JsonWriter& json, const Plan& plan) {
+  std::vector<Tally> kernels, families;
+  int64_t unquantized = 0;
+  for (const LayerPlan& row : plan.layers) {
+    std::vector<std::string_view> counted;
+    for (const PlannedRange& range : row.decision->ranges) {
+      if (std::find(counted.begin(), counted.end(), range.kernel->name) != counted.end()) continue;
+      counted.push_back(range.kernel->name);
+      Tally& kernel = tally(kernels, range.kernel->name);
+      ++kernel.layers;
+      kernel.weight_bytes += row.layer.weight_bytes;
+    }
+    ++tally(families, name(row.layer.family)).layers;
+    unquantized += row.layer.scheme.quantized ? 0 : 1;
+  }
+  json.key("summary").begin_object().key("by_kernel").begin_array();
+  for (const Tally& t : kernels) {
+    json.begin_object(Line::single).member("kernel", t.name).member("layers", t.layers);
+    json.member("weight_bytes", t.weight_bytes).end();
+  }
+  json.end().key("by_family").begin_array();
+  for (const Tally& t : families) {
+    json.begin_object(Line::single).member("family", t.name).member("layers", t.layers).end();
+  }
+  json.end().member("unquantized", unquantized).list("skipped", plan.skipped).end();
+}
+
+}  // namespace
+
+std::string plan_json(const Plan& plan) {
+  JsonWriter json;
+  json.begin_object().member("schema", "gearshift.plan/1").member("hash", plan.hash);
+  json.key("model").begin_object(Line::single).member("path", plan.model_path);
+  json.member_or_null("architecture", plan.architecture).member_or_null("quant_method", plan.quant_method);
+  json.member("linear_layers", plan.linear_layers).end();
+  json.key("device");
+  write_device(json, plan.device);
+  write_policy(json, plan);
+  std::unordered_map<const Decision*, DecisionText> texts;
+  json.key("layers").begin_array();
+  for (const LayerPlan& row : plan.layers) {
+    const auto [text, fresh] = texts.try_emplace(row.decision.get());
+    if (fresh) text->second = decision_text(*row.decision);
+    write_layer(json, row, text->second);
+  }
+  json.end().key("warnings");
+  write_warnings(json, plan.warnings);
+  write_summary(json, plan);
+  json.end();
+  return json.take();
+}
+
+}  // namespace gearshift

@@ -1,0 +1,80 @@
+#include "report/text_parts.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "report/quantities.h"
+#include "report/table.h"
+
+namespace gearshift {
+
+namespace {
+
+std::string backend_words(const Policy& policy) {
+  std::string text = policy.linear.global.empty() ? "auto" : policy.linear.global;
+  for (const auto& [family, backend] : policy.linear.families)
+    text += fmt::format(", {} for {}", backend, name(family));
+  for (const auto& [glob, backend] : policy.layers) text += fmt::format(", {} for {}", backend, glob);
+  return text;
+}
+
+}  // namespace
+
+std::string device_text(const DeviceProfile& device) {
+  std::string text = fmt::format("{} ({}, {}", device.name, name(device.platform), device.arch);
+  if (device.cores > 0) text += fmt::format(", {} cores", device.cores);
+  return text + (device.present ? ")" : "), not on this machine");
+}
+
+std::string plan_heading(const Plan& plan, size_t width) {
+  std::vector<std::string> kind;
+  if (!plan.architecture.empty()) kind.push_back(plan.architecture);
+  if (!plan.quant_method.empty()) kind.push_back(plan.quant_method);
+  std::string model = printable(plan.model_path);
+  if (!kind.empty()) model += " (" + printable(join(kind, ", ")) + ")";
+  model += fmt::format(": {} in {}", count_text(plan.linear_layers, "linear layer", "linear layers"),
+                       count_text(static_cast<int64_t>(plan.layers.size()), "row", "rows"));
+  std::string policy = "linear backend " + backend_words(plan.policy);
+  policy += fmt::format("; arithmetic {}{}; plan {}", name(plan.policy.arithmetic),
+                        plan.policy.strict ? "; strict" : "", plan.hash);
+  return wrapped_paragraph("model   ", model, width) + wrapped_paragraph("device  ", device_text(plan.device), width) +
+         wrapped_paragraph("policy  ", printable(policy, 1000), width);
+}
+
+std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width) {
+  if (items.empty()) return "";
+  std::string out = "\n" + std::string(heading) + "\n";
+  for (const std::string& item : items) out += wrapped_paragraph("  - ", printable(item, 2000), width);
+  return out;
+}
+
+std::string warnings_text(const std::vector<Warning>& warnings, size_t width) {
+  std::vector<std::string> items;
+  for (const Warning& warning : warnings) {
+    std::vector<std::string> facts;
+    if (!warning.family.empty()) facts.push_back(warning.family);
+    if (warning.layers > 0) facts.push_back(count_text(warning.layers, "row", "rows"));
+    items.push_back(warning.code + (facts.empty() ? "" : " (" + join(facts, ", ") + ")") + ": " + warning.message);
+  }
+  return list_text("warnings", items, width);
+}
+
+std::string quarantined_text(const std::vector<Quarantine>& quarantined, size_t width) {
+  std::vector<std::string> items;
+  for (const Quarantine& q : quarantined) {
+    items.push_back(fmt::format("{}, batch {}, {} ({}): {}", q.kernel, range_text(q.m_min, q.m_max), q.layer_class,
+                                q.dtype, q.reason));
+  }
+  return list_text("quarantined: gave wrong numbers here and is not used", items, width);
+}
+
+std::string why_text(const Decision& decision, const PlannedRange& range) {
+  std::string text;
+  for (const Verdict& verdict : decision.candidates) {
+    if (verdict.kernel == range.kernel && verdict.kind == VerdictKind::selected) text = verdict.reason;
+  }
+  if (range.source != "static") text = std::string(range.source) + (text.empty() ? "" : ": " + text);
+  return text;
+}
+
+}  // namespace gearshift
