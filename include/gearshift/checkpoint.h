@@ -3,6 +3,9 @@
 // A Checkpoint maps its safetensors files read-only; byte views stay valid as long as the Checkpoint (or a copy of it:
 // copies share the mappings) lives. Const use from many threads is safe. Everything read is untrusted: every length is
 // checked before use, and no tensor reaches outside its file or into another tensor.
+//
+// Files must not shrink while they are mapped: reading bytes that are gone ends the process with SIGBUS, which no check
+// at open can prevent. Replace a checkpoint by renaming new files over it, as write_safetensors does.
 #pragma once
 
 #include <memory>
@@ -27,15 +30,16 @@ struct CheckpointFile {
 
 class Checkpoint {
  public:
-  // `path`: a directory with config.json and safetensors files (single, or shards with an index), one .safetensors file,
-  // or a config.json alone (then there are no tensors). Errors: usage (no such path), damaged_checkpoint,
-  // unsupported_scheme (a GGUF file, pickled weights).
+  // `path`: a directory with config.json and safetensors files, one .safetensors file, or a config.json alone (then
+  // there are no tensors). In a directory the index decides; without one model.safetensors, else all safetensors files.
+  // A tensor that an index names must be in its file; one that it does not name is kept. Errors: usage (no such path),
+  // damaged_checkpoint, unsupported_scheme (a GGUF file, pickled weights), runtime (the system's reason).
   static Result<Checkpoint> open(const std::string& path);
 
   const std::string& path() const;
   const std::vector<CheckpointFile>& files() const;
-  const std::vector<TensorInfo>& tensors() const;            // in natural order of names
-  const TensorInfo* find(std::string_view name) const;       // nullptr when there is none
+  const std::vector<TensorInfo>& tensors() const;       // in natural order of names
+  const TensorInfo* find(std::string_view name) const;  // nullptr when there is none
   // Bytes of a tensor of this checkpoint. Error damaged_checkpoint (names the tensor) where the file has no data.
   Result<ByteView> bytes(const TensorInfo& tensor) const;
   // The text of a side file beside the tensors ("config.json", "hf_quant_config.json", ...); empty when there is none.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/utf8.h"
 
@@ -22,6 +23,20 @@ std::string_view take_number(std::string_view& text) {
   const std::string_view digits = text.substr(begin, end - begin);
   text.remove_prefix(end);
   return digits;
+}
+
+size_t common_prefix(std::string_view a, std::string_view b) {
+  const size_t limit = std::min(a.size(), b.size());
+  size_t at = 0;
+  // Eight bytes a step: sorting the names of a large checkpoint spends most of its time here.
+  for (; at + 8 <= limit; at += 8) {
+    uint64_t word_a = 0, word_b = 0;
+    std::memcpy(&word_a, a.data() + at, 8);
+    std::memcpy(&word_b, b.data() + at, 8);
+    if (word_a != word_b) break;
+  }
+  while (at < limit && a[at] == b[at]) ++at;
+  return at;
 }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -73,7 +88,7 @@ std::pair<std::string, size_t> printable_character(std::string_view text) {
 bool natural_less(std::string_view a, std::string_view b) {
   // Names of one checkpoint share long beginnings: find the first difference, then step back to the start of the number
   // it may lie in.
-  size_t same = static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  size_t same = common_prefix(a, b);
   while (same > 0 && is_digit(a[same - 1])) --same;
   std::string_view rest_a = a.substr(same), rest_b = b.substr(same);
   while (!rest_a.empty() && !rest_b.empty()) {

@@ -82,13 +82,13 @@ struct Checkpoint::State {
     const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
                                           [](const TensorInfo& a, const TensorInfo& b) { return a.name == b.name; });
     if (twice == tensors.end()) return {};
-    return ErrorInfo{ErrorCode::damaged_checkpoint,
-                     fmt::format("{}: {}", path, tensor_called(twice->name)),
-                     fmt::format("it in {} and in {}", files[static_cast<size_t>(twice->file)].path,
-                                 files[static_cast<size_t>(std::next(twice)->file)].path),
-                     "every tensor once",
-                     "remove the file that does not belong to this checkpoint",
-                     {}};
+    const std::string& first = files[static_cast<size_t>(twice->file)].path;
+    const std::string& second = files[static_cast<size_t>(std::next(twice)->file)].path;
+    ErrorInfo error{
+        ErrorCode::damaged_checkpoint, first + ": " + tensor_called(twice->name), "", "every tensor once", "", {}};
+    error.found = first == second ? "the name twice in the header" : "the same name in " + second;
+    if (first != second) error.hint = "remove the file that does not belong to this checkpoint";
+    return error;
   }
 
   // Every tensor of the index must be where it says. Tensors that the index does not know are kept: those who load

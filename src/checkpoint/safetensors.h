@@ -22,6 +22,7 @@ struct SafetensorsTable {
 };
 // Reads the header of a whole file and checks it against the file's length. Reads no tensor data. `subject` names the
 // file in errors, which are damaged_checkpoint or, for bytes of another known format, unsupported_scheme.
+// Names are not compared with each other: Checkpoint::open does that for all files at once.
 Result<SafetensorsTable> read_safetensors(ByteView file, const std::string& subject);
 
 }  // namespace gearshift

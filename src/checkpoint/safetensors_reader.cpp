@@ -216,16 +216,6 @@ Result<uint64_t> check_layout(std::vector<TensorInfo>& tensors, const std::strin
   return end;
 }
 
-Result<void> check_names(const std::vector<TensorInfo>& tensors, const std::string& subject) {
-  std::vector<std::string_view> names;
-  names.reserve(tensors.size());
-  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice == names.end()) return {};
-  return ErrorInfo{ErrorCode::damaged_checkpoint, subject, tensor_called(*twice) + " twice", "every name once", "", {}};
-}
-
 // The JSON text of the header, or why these bytes are no safetensors file.
 Result<std::string_view> find_header(ByteView file, const std::string& subject) {
   const std::optional<FileKind> kind = kind_from_bytes(file);
@@ -288,7 +278,6 @@ Result<SafetensorsTable> read_safetensors(ByteView file, const std::string& subj
   GEARSHIFT_CHECK(parse_json_events(header, subject, reader, kHeaderLimits));
   SafetensorsTable table;
   table.tensors = std::move(reader.tensors());
-  GEARSHIFT_CHECK(check_names(table.tensors, subject));
   GEARSHIFT_TRY(const uint64_t wanted, check_layout(table.tensors, subject));
   const uint64_t data_begin = 8 + header.size();
   const uint64_t present = file.size() - data_begin;
