@@ -28,14 +28,18 @@ std::vector<Group> group_by_preset(const std::vector<Assignment>& assignments) {
   return groups;
 }
 
-// The rules' patterns, if together they match every member and no other quantized layer; else every member by name.
+// "Linear" for a rule for all layers: readers try names and patterns before classes, so more specific rules still win.
+// Else the rules' patterns, if together they match no other quantized layer; else every member by name.
 std::vector<std::string> targets_of(const Group& group, const std::vector<LayerSpec>& layers,
                                     const std::vector<Assignment>& assignments,
                                     const std::vector<QuantizeRule>& rules) {
+  if (std::any_of(group.rules.begin(), group.rules.end(),
+                  [&](int r) { return glob_literals(rules[static_cast<size_t>(r)].glob) == 0; })) {
+    return {"Linear"};
+  }
   const auto selected = [&](const std::string& name) {
     return std::any_of(group.rules.begin(), group.rules.end(), [&](int r) {
-      const std::string& glob = rules[static_cast<size_t>(r)].glob;
-      return glob.empty() || glob_match(glob, name);
+      return glob_match(rules[static_cast<size_t>(r)].glob, name);
     });
   };
   bool exact = true;
