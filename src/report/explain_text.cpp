@@ -12,17 +12,18 @@ namespace gearshift {
 
 namespace {
 
-// A row's name, or the name of one of its parts ("*" stands for an expert's number).
-const LayerPlan* find_layer(const Plan& plan, const std::string& wanted) {
+// Rows called `wanted`, by their own name, a part's or a module's; where none is, those that it matches as a pattern.
+std::vector<const LayerPlan*> find_layers(const Plan& plan, const std::string& wanted) {
+  std::vector<const LayerPlan*> exact, matching;
   for (const LayerPlan& row : plan.layers) {
-    if (row.layer.name == wanted) return &row;
+    std::vector<std::string_view> names = {row.layer.name};
+    names.insert(names.end(), row.layer.parts.begin(), row.layer.parts.end());
+    for (const Module& module : row.layer.modules) names.push_back(module.name);
+    if (std::find(names.begin(), names.end(), wanted) != names.end()) exact.push_back(&row);
+    const auto matches = [&](std::string_view name) { return glob_match(wanted, name); };
+    if (std::any_of(names.begin(), names.end(), matches)) matching.push_back(&row);
   }
-  for (const LayerPlan& row : plan.layers) {
-    for (const std::string& part : row.layer.parts) {
-      if (part == wanted || glob_match(part, wanted)) return &row;
-    }
-  }
-  return nullptr;
+  return exact.empty() ? matching : exact;
 }
 
 ErrorInfo no_such_layer(const Plan& plan, const std::string& wanted) {
@@ -49,15 +50,10 @@ std::string reason_text(const Verdict& verdict) {
   return verdict.reason.empty() ? facts : facts + ": " + verdict.reason;
 }
 
-}  // namespace
-
-Result<std::string> explain_text(const Plan& plan, const std::string& layer, size_t width) {
-  const LayerPlan* row = find_layer(plan, layer);
-  if (row == nullptr) return no_such_layer(plan, layer);
-  const LayerSpec& spec = row->layer;
-  const Decision& decision = *row->decision;
-
-  std::string out = plan_heading(plan, width) + "\n";
+std::string layer_text(const LayerPlan& row, size_t width) {
+  const LayerSpec& spec = row.layer;
+  const Decision& decision = *row.decision;
+  std::string out;
   std::string what = fmt::format("{}: N x K {}, {}, family {}, weights {}", spec.name, shape_text(spec.n, spec.k),
                                  scheme_name(spec.scheme), name(spec.family), format_bytes(spec.weight_bytes));
   if (spec.kind == LayerKind::experts) what += ", " + count_text(spec.experts, "expert", "experts");
@@ -82,6 +78,16 @@ Result<std::string> explain_text(const Plan& plan, const std::string& layer, siz
                std::string(name(verdict.stage)), reason_text(verdict)});
   }
   return out + "\n" + table.render(width);
+}
+
+}  // namespace
+
+Result<std::string> explain_text(const Plan& plan, const std::string& layer, size_t width) {
+  const std::vector<const LayerPlan*> rows = find_layers(plan, layer);
+  if (rows.empty()) return no_such_layer(plan, layer);
+  std::string out = plan_heading(plan, width);
+  for (const LayerPlan* row : rows) out += "\n" + layer_text(*row, width);
+  return out;
 }
 
 }  // namespace gearshift

@@ -10,6 +10,13 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return near.empty() ? "" : "did you mean " + join(near, " or ") + "?";
 }
 
+std::string error_lines(const ErrorInfo& error) {
+  constexpr size_t kLongest = 4000;
+  std::string out = "gearshift: error: " + error.message() + "\n";
+  for (const std::string& detail : error.details) out += "  " + printable(detail, kLongest) + "\n";
+  return out;
+}
+
 std::string shown(std::string_view text) { return printable(text); }
 
 std::string help_entry(std::string_view name, std::string_view help, size_t width) {

@@ -5,7 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "gearshift/base.h"
+
 namespace gearshift {
+
+// "gearshift: error: ..." on one line; the list that belongs to it follows, indented.
+std::string error_lines(const ErrorInfo& error);
 
 // "did you mean --batch?" for the names near `word`; "" where none is.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);

@@ -1,0 +1,104 @@
+#include "output.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "report/terminal.h"
+#include "report/usage.h"
+
+namespace gearshift::cli {
+
+namespace {
+
+ErrorInfo cannot_write(const std::string& where, int error) {
+  return {ErrorCode::runtime, shown(where), std::strerror(error), "a place that can be written", "", {}};
+}
+
+Result<void> write_all(std::FILE* file, const std::string& text, const std::string& where) {
+  errno = 0;
+  const bool whole = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  if (!whole) return cannot_write(where, errno != 0 ? errno : EIO);
+  return {};
+}
+
+// To a neighbour and renamed, so that a reader never sees half of it. What is there and no regular file (a pipe,
+// /dev/null) is written to directly.
+Result<void> write_file(const std::string& path, const std::string& text) {
+  struct stat info {};
+  const bool special = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+  std::error_code ignored;
+  std::filesystem::path target = std::filesystem::canonical(path, ignored);  // a link stays a link
+  if (target.empty()) target = path;
+  const std::string written = special ? path : target.string() + ".part" + std::to_string(getpid());
+  std::FILE* file = std::fopen(written.c_str(), "wb");
+  if (file == nullptr) return cannot_write(path, errno);
+  Result<void> result = write_all(file, text, path);
+  if (std::fclose(file) != 0 && result.ok()) result = cannot_write(path, errno);
+  if (!special && result.ok() && std::rename(written.c_str(), target.c_str()) != 0) result = cannot_write(path, errno);
+  if (!special && !result.ok()) std::remove(written.c_str());
+  return result;
+}
+
+// The file of --json; "-" for standard output, "" for no document.
+std::string json_target(const Call& call) {
+  const auto found = call.options.find("json");
+  if (found == call.options.end() || found->second.values.empty()) return "";
+  const std::string& target = found->second.values.back();
+  if (found->second.source == "command line") return target;
+  // GEARSHIFT_JSON=1 is a switch; anything else names a file.
+  if (target == "1" || target == "true" || target == "yes") return "-";
+  return target == "0" || target == "false" || target == "no" ? "" : target;
+}
+
+}  // namespace
+
+int fail(const ErrorInfo& error) {
+  std::fputs(error_lines(error).c_str(), stderr);
+  return exit_code(error.code);
+}
+
+void note(const Call& call, const std::string& text) {
+  if (!call.quiet) std::fputs(("gearshift: " + text + "\n").c_str(), stderr);
+}
+
+void log_options(const Call& call) {
+  if (!call.verbose) return;
+  for (const auto& [name, value] : call.options) {
+    std::string text;
+    for (const std::string& one : value.values) text += (text.empty() ? "" : " ") + shown(one);
+    note(call, "option " + name + " = " + text + " (" + value.source + ")");
+  }
+}
+
+bool json_to_stdout(const Call& call) { return json_target(call) == "-"; }
+
+int print_result(const Call& call, const std::function<std::string()>& json,
+                 const std::function<std::string(size_t width)>& text, int code) {
+  const std::string target = json_target(call);
+  if (!target.empty() && target != "-") {
+    if (const auto written = write_file(target, json()); !written.ok()) return fail(written.error());
+  }
+  const std::string shown_text = target == "-" ? json() : text(terminal_width(stdout));
+  if (const auto written = write_all(stdout, shown_text, "standard output"); !written.ok())
+    return fail(written.error());
+  return code;
+}
+
+void note_policy(const Call& call, const Plan& plan) {
+  for (const std::string& unused : plan.unused)
+    note(call, "note: '" + shown(unused) + "' of the policy touched nothing in this plan");
+  if (!json_to_stdout(call)) return;
+  for (const Warning& warning : plan.warnings) note(call, "warning: " + warning.code + ": " + shown(warning.message));
+}
+
+Progress progress_on(ProgressBar& bar) {
+  if (!bar.active()) return nullptr;
+  return [&bar](size_t done, size_t total, std::string_view what) { bar.update(done, total, what); };
+}
+
+}  // namespace gearshift::cli

@@ -1,0 +1,21 @@
+#include "output.h"
+#include "report/documents.h"
+#include "report/texts.h"
+
+namespace gearshift::cli {
+
+int plan(const Call& call) {
+  const Result<Plan> result = plan_model(call.model, call.options);
+  if (!result.ok()) return fail(result.error());
+  note_policy(call, *result);
+  const auto text = [&](size_t width) { return plan_text(*result, width); };
+  const auto json = [&] { return plan_json(*result); };
+  const auto explained = call.options.find("explain");
+  if (explained == call.options.end()) return print_result(call, json, text);
+
+  const std::string name = explained->second.values.back();
+  if (const auto found = explain_text(*result, name, 100); !found.ok()) return fail(found.error());
+  return print_result(call, json, [&](size_t width) { return *explain_text(*result, name, width); });
+}
+
+}  // namespace gearshift::cli

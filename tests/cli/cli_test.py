@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""The command from outside: usage errors, exit codes, where output goes, precedence. Usage: cli_test.py GEARSHIFT"""
+import json, os, random, struct, subprocess, sys, tempfile, unittest
+
+COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
+VERBS = ["plan", "run", "verify", "tune", "bench", "quantize", "inspect", "diff", "kernels", "devices", "doctor", "store"]
+LATER_VERBS = ["tune", "bench", "diff", "store"]
+LATER_OPTIONS = ["--registry vllm", "--with flashinfer", "--without flashinfer", "--assume a=b", "--plugin x.so", "--batch-invariant",
+                 "--memory-budget 1", "--tp 2", "--lock x.json", "--html x.html"]
+N, K = 48, 64
+
+
+def safetensors(tensors):
+    """tensors: name -> (dtype, shape, bytes)"""
+    header, offset = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values())
+
+
+def nvfp4_linear(name, rng):
+    codes = rng.randbytes(N * K // 2)
+    scales = bytes(rng.randrange(0x28, 0x48) for _ in range(N * K // 16))
+    scalar = lambda x: ("F32", [1], struct.pack("<f", x))
+    return {f"{name}.weight_packed": ("U8", [N, K // 2], codes), f"{name}.weight_scale": ("F8_E4M3", [N, K // 16], scales),
+            f"{name}.weight_global_scale": scalar(512.0), f"{name}.input_global_scale": scalar(128.0)}
+
+
+def bf16_linear(name, rng, n=N):
+    data = b"".join(struct.pack("<f", rng.uniform(-1, 1))[2:] for _ in range(n * K))
+    return {f"{name}.weight": ("BF16", [n, K], data)}
+
+
+def scheme(bits):
+    return {"num_bits": bits, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True}
+
+
+CONFIG = {"architectures": ["TinyModel"], "torch_dtype": "bfloat16", "quantization_config": {
+    "quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "quantization_status": "compressed", "ignore": ["lm_head"],
+    "config_groups": {"group_0": {"targets": ["Linear"], "weights": scheme(4) | {"dynamic": False},
+                                  "input_activations": scheme(4) | {"dynamic": "local"}}}}}
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.seed = random.SystemRandom().randrange(1 << 32)
+        rng = random.Random(cls.seed)
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.root = cls.folder.name
+        cls.model = os.path.join(cls.root, "model")
+        os.mkdir(cls.model)
+        tensors = nvfp4_linear("model.layers.0.mlp.up_proj", rng) | nvfp4_linear("model.layers.0.mlp.down_proj", rng) | bf16_linear("lm_head", rng)
+        cls.write(os.path.join(cls.model, "model.safetensors"), safetensors(tensors))
+        cls.write(os.path.join(cls.model, "config.json"), json.dumps(CONFIG).encode())
+        cls.float_model = os.path.join(cls.root, "float")
+        os.mkdir(cls.float_model)
+        cls.write(os.path.join(cls.float_model, "model.safetensors"), safetensors(bf16_linear("model.layers.0.mlp.up_proj", rng)))
+        cls.write(os.path.join(cls.float_model, "config.json"), json.dumps({"architectures": ["TinyModel"], "torch_dtype": "bfloat16"}).encode())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @staticmethod
+    def write(path, data):
+        with open(path, "wb") as f:
+            f.write(data)
+
+    def call(self, *words, env=None, **how):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("GEARSHIFT_") and k != "COLUMNS"}
+        how.setdefault("stdout", subprocess.PIPE)
+        done = subprocess.run([COMMAND, *words], env=clean | (env or {}), stderr=subprocess.PIPE, timeout=120, **how)
+        done.said, done.out = done.stderr.decode(), (done.stdout or b"").decode()
+        return done
+
+    def good(self, *words, code=0, **how):
+        done = self.call(*words, **how)
+        self.assertEqual(done.returncode, code, f"{words} (seed {self.seed}): {done.said}")
+        return done
+
+    def document(self, *words, **how):
+        return json.loads(self.good(*words, "--json=-", **how).out)
+
+    def bad(self, code, *words, names=(), **how):
+        done = self.call(*words, **how)
+        self.assertEqual(done.returncode, code, f"{words} (seed {self.seed}): {done.said or done.out}")
+        self.assertEqual(done.out, "", words)
+        first, *rest = done.said.splitlines()
+        self.assertTrue(first.startswith("gearshift: error: "), first)
+        for line in rest:
+            self.assertTrue(line.startswith("  "), f"{words}: not one line: {done.said}")
+        for name in names:
+            self.assertIn(name, done.said)
+        return done
+
+
+class Usage(Case):
+    def test_no_verb_and_unknown_verbs(self):
+        self.bad(2, names=["plan", "--help"])
+        self.bad(2, "plam", names=["plam", "did you mean plan"])
+        self.bad(2, "", names=["--help"])
+        self.bad(2, "--strict", "plan")
+        self.bad(2, "\x1b[31m\xff")
+
+    def test_help_and_version(self):
+        overview = self.good("--help").out
+        for verb in VERBS:
+            self.assertIn(verb, overview)
+            page = self.good(verb, "--help").out
+            self.assertIn("--json", page)
+            self.assertEqual("not available yet" in page.split("options")[0], verb in LATER_VERBS, verb)
+        page = self.good("plan", "--help").out
+        for option in LATER_OPTIONS + ["--linear-backend", "--batch", "--explain"]:
+            self.assertIn(option.split()[0], page)
+        self.assertEqual(self.good("plan", "-h").out, page)
+        self.assertTrue(self.good("--version").out.startswith("gearshift "))
+        for width in ("40", "80", "200"):
+            for line in self.good("run", "--help", env={"COLUMNS": width}).out.splitlines():
+                self.assertLessEqual(len(line), max(int(width), 45))
+
+    def test_unknown_options(self):
+        self.bad(2, "plan", self.model, "--bach", "1", names=["--bach", "--batch"])
+        self.bad(2, "plan", self.model, "--nothing-like-it", names=["--nothing-like-it"])
+        self.bad(2, "plan", self.model, "-x", names=["-x"])
+        self.bad(2, "inspect", self.model, "--batch", "1", names=["--batch", "inspect"])
+        self.bad(2, "plan", self.model, "--input", "x", names=["--input"])
+
+    def test_model_is_needed_once(self):
+        for verb in ("plan", "run", "verify", "quantize", "inspect"):
+            self.bad(2, verb, names=["MODEL"])
+            self.bad(2, verb, "", names=["MODEL"])
+        self.bad(2, "plan", self.model, self.model, names=["extra"])
+        self.bad(2, "devices", "x", names=["extra"])
+
+    def test_values(self):
+        for option, *values in (("--batch", "0", "-5", "1e9", "abc", "", "1,,2", "1,-1", "99999999999999999999", "4.5"), ("--threads", "0", "-1", "x", "1e99"),
+                                ("--dtype", "fp8", ""), ("--linear-backend", "=x", "nothing=native", "nvfp4_w4a4=", "nosuchbackend", ""),
+                                ("--moe-backend", "nosuchbackend", "=x"), ("--arithmetic", "fast"), ("--selection", "best"),
+                                ("--device", "sm_91", "cuda:x", ""), ("--layer", "x", "=native", "*=", "*=nosuchbackend"), ("--disable", "nosuchkernel", ","),
+                                ("--layers", ""), ("--explain", "model.layers.0.mlp.up_prj")):
+            for value in values:
+                with self.subTest(option=option, value=value):
+                    self.bad(2, "plan", self.model, option, value, names=[option])
+                    self.bad(2, "plan", self.model, f"{option}={value}")
+
+    def test_missing_value(self):
+        for option in ("--batch", "--device", "--layer"):
+            self.bad(2, "plan", self.model, option, names=[option])
+
+    def test_near_and_valid_names(self):
+        self.bad(2, "plan", self.model, "--device", "sm_91", names=["sm_90", "gfx950", "gb10"])
+        self.bad(2, "plan", self.model, "--linear-backend", "nativ", names=["native"])
+        self.bad(2, "plan", self.model, "--linear-backend", "nvfp4_w4a5=native", names=["nvfp4_w4a4"])
+        self.bad(2, "plan", self.model, "--explain", "model.layers.0.mlp.up_prj", names=["model.layers.0.mlp.up_proj"])
+
+    def test_a_device_that_is_not_here(self):
+        self.bad(2, "plan", self.model, "--device", "cuda:7", names=["cuda:7", "sm_90"])
+        self.bad(2, "run", self.model, "--device", "sm_90", names=["sm_90"])
+
+    def test_what_is_not_available_yet(self):
+        for verb in LATER_VERBS:
+            self.bad(2, verb, names=[verb, "not available yet"])
+            self.bad(2, verb, self.model, "--whatever", names=[verb])
+        for option in LATER_OPTIONS:
+            with self.subTest(option=option):
+                self.assertEqual(len(self.bad(2, "plan", self.model, *option.split(), names=[option.split()[0]]).said.splitlines()), 1)
+        self.bad(2, "plan", self.model, env={"GEARSHIFT_TP": "2"}, names=["GEARSHIFT_TP"])
+
+    def test_contradictions(self):
+        self.bad(2, "plan", self.model, "--fuse", "--no-fuse", names=["--no-fuse"])
+        self.bad(2, "plan", self.model, "--device", "cpu", "--device", "gb10", names=["--device"])
+        self.bad(2, "quantize", self.float_model, "--scheme", "NVFP4", names=["out"])
+        self.bad(2, "quantize", self.float_model, "--scheme", "NOPE", "-o", os.path.join(self.root, "nope"))
+        self.assertFalse(os.path.exists(os.path.join(self.root, "nope")))
+
+
+class Files(Case):
+    def test_missing_and_damaged(self):
+        missing = os.path.join(self.root, "missing")
+        self.bad(2, "plan", missing, names=[missing])
+        whole = open(os.path.join(self.model, "model.safetensors"), "rb").read()
+        length = struct.unpack("<Q", whole[:8])[0]
+        for name, data in (("cut", whole[:-7]), ("empty", b""), ("huge", b"\xff" * 64), ("lfs", b"version https://git-lfs.github.com/spec/v1\n")):
+            path = os.path.join(self.root, name + ".safetensors")
+            self.write(path, data)
+            for verb in ("plan", "run", "verify", "inspect"):
+                self.bad(4, verb, path, names=[name])
+        header = os.path.join(self.root, "header")
+        os.mkdir(header)
+        self.write(os.path.join(header, "config.json"), json.dumps(CONFIG).encode())
+        self.write(os.path.join(header, "model.safetensors"), whole[:8 + length])
+        self.assertEqual(len(self.document("plan", header)["layers"]), 3)
+        self.assertEqual(len(self.document("inspect", header)["tensors"]), 9)
+        self.bad(4, "run", header)
+
+    def test_quantize_and_run_what_it_wrote(self):
+        out = os.path.join(self.root, "quantized")
+        report = self.document("quantize", self.float_model, "--scheme", "NVFP4", "-o", out)
+        self.assertEqual(report["schema"], "gearshift.quantize/1")
+        self.assertEqual(self.document("plan", out)["layers"][0]["family"], "nvfp4_w4a4")
+        self.good("run", out, "--batch", "1,5")
+        self.bad(2, "quantize", self.float_model, "--scheme", "NVFP4", "-o", out)
+
+
+class Json(Case):
+    def test_where_it_goes(self):
+        target = os.path.join(self.root, "plan.json")
+        on_stdout = self.good("plan", self.model, "--json").out
+        self.assertEqual(json.loads(on_stdout)["schema"], "gearshift.plan/1")
+        for words in (["--json", self.model], ["--json=-", self.model], ["--batch", "1,8,16,64,256,1024,4096", "--json", self.model]):
+            self.assertEqual(json.loads(self.good("plan", *words).out)["layers"], json.loads(on_stdout)["layers"])
+        for words in ([self.model, "--json", target], [f"--json={target}", self.model], ["--strict", self.model, "--json", target, "--fuse"],
+                      ["--batch", "1", self.model, "--json", target]):
+            table = self.good("plan", *words).out
+            self.assertIn("NVFP4", table)
+            self.assertNotIn("{", table)
+            with open(target) as f:
+                self.assertEqual(json.load(f)["schema"], "gearshift.plan/1")
+            os.remove(target)
+        self.assertEqual(json.loads(self.good("plan", self.model, "--json", "--batch", "3").out)["policy"]["batch"], [3])
+        self.bad(2, "devices", "--json", "file", names=["--json=FILE"])
+
+    def test_same_bytes_again(self):
+        self.assertEqual(self.good("plan", self.model, "--json").out, self.good("plan", self.model, "--json").out)
+
+    def test_no_partial_file(self):
+        nowhere = os.path.join(self.root, "no", "such", "folder.json")
+        self.bad(1, "plan", self.model, f"--json={nowhere}", names=["folder.json"])
+        folder = os.path.join(self.root, "taken")
+        os.mkdir(folder)
+        self.bad(1, "plan", self.model, f"--json={folder}")
+        link, real = os.path.join(self.root, "link.json"), os.path.join(self.root, "real.json")
+        self.write(real, b"old")
+        os.symlink(real, link)
+        self.good("plan", self.model, f"--json={link}")
+        self.assertTrue(os.path.islink(link))
+        self.assertNotEqual(open(real, "rb").read(), b"old")
+        self.assertEqual([f for f in os.listdir(self.root) if ".part" in f], [])
+
+    def test_every_verb_has_a_document(self):
+        for verb, *words in (["plan", self.model], ["run", self.model, "--batch", "1"], ["verify", self.model, "--batch", "1"], ["inspect", self.model],
+                             ["kernels"], ["devices"], ["doctor"]):
+            self.assertEqual(self.document(verb, *words)["schema"], f"gearshift.{verb}/1")
+            self.assertTrue(self.good(verb, *words).out.strip())
+
+    def test_measured_rows(self):
+        run = self.document("run", self.model, "--batch", "1,17")
+        plan = self.document("plan", self.model, "--batch", "1,17")
+        self.assertEqual(run["plan_hash"], plan["hash"])
+        self.assertEqual(len(run["rows"]), 2 * len(plan["layers"]))
+        self.assertEqual([s["m"] for s in run["stack"]], [1, 17])
+        for row in run["rows"]:
+            self.assertIs(row["ok"], True, row)
+            self.assertGreater(row["median_us"], 0)
+            self.assertLess(row["relative_error"], row["tolerance"])
+        self.assertEqual({row["scheme"] for row in run["rows"]}, {"NVFP4", "UNQUANTIZED"})
+
+
+class Output(Case):
+    def test_a_full_or_closed_output(self):
+        with open("/dev/full", "wb") as full:
+            done = self.call("devices", stdout=full)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.said)
+        self.bad(1, "plan", self.model, "--json=/dev/full", names=["/dev/full"])
+        done = subprocess.run(["sh", "-c", f'exec "{COMMAND}" devices >&-'], stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard output", done.stderr)
+
+    def test_a_closed_pipe(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = self.call("kernels", "--json", stdout=writer)
+        os.close(writer)
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.said.startswith("gearshift: error: "), done.said)
+
+    def test_width(self):
+        for columns in ("40", "72", "100", "200"):
+            for words in (["plan", self.model], ["run", self.model, "--batch", "1"], ["devices"], ["kernels"], ["inspect", self.model]):
+                for line in self.good(*words, env={"COLUMNS": columns}).out.splitlines():
+                    self.assertLessEqual(len(line), int(columns), words)
+        for line in self.good("devices").out.splitlines():
+            self.assertLessEqual(len(line), 100)
+
+    def test_unused_names_are_said_once(self):
+        done = self.good("plan", self.model, "--disable", "nothing_like_*")
+        self.assertEqual(done.said.count("nothing_like_*"), 1)
+        self.assertEqual(self.good("plan", self.model, "--disable", "nothing_like_*", "-q").said, "")
+        self.assertEqual(self.document("plan", self.model, "--disable", "nothing_like_*")["policy"]["unused"], ["nothing_like_*"])
+
+    def test_verbose_shows_where_options_come_from(self):
+        said = self.good("plan", self.model, "-v", "--batch", "3", env={"GEARSHIFT_THREADS": "1"}).said
+        self.assertIn("batch = 3 (command line)", said)
+        self.assertIn("threads = 1 (environment)", said)
+
+
+class Precedence(Case):
+    def test_command_line_over_environment_over_default(self):
+        batch = lambda *words, **env: self.document("plan", self.model, *words, env=env)["policy"]["batch"]
+        self.assertEqual(batch(), [1, 8, 16, 64, 256, 1024, 4096])
+        self.assertEqual(batch(GEARSHIFT_BATCH="3,5"), [3, 5])
+        self.assertEqual(batch("--batch", "7", GEARSHIFT_BATCH="3,5"), [7])
+        strict = lambda *words, **env: self.document("plan", self.model, *words, env=env)["policy"]["strict"]
+        self.assertIs(strict(), False)
+        self.assertIs(strict(GEARSHIFT_STRICT="1"), True)
+        self.assertIs(strict(GEARSHIFT_STRICT="0"), False)
+        self.bad(2, "plan", self.model, env={"GEARSHIFT_BATCH": "x"}, names=["GEARSHIFT_BATCH"])
+
+    def test_json_by_environment(self):
+        target = os.path.join(self.root, "env.json")
+        self.assertEqual(json.loads(self.good("devices", env={"GEARSHIFT_JSON": "1"}).out)["schema"], "gearshift.devices/1")
+        self.good("devices", env={"GEARSHIFT_JSON": target})
+        self.assertTrue(os.path.exists(target))
+
+    def test_instruction_set(self):
+        arch = lambda **env: self.document("devices", env=env)["devices"][0]["arch"]
+        self.assertNotIn("+", arch(GEARSHIFT_MAX_ISA="portable"))
+        self.assertEqual(arch(GEARSHIFT_MAX_ISA="amx"), arch())
+        self.bad(2, "kernels", env={"GEARSHIFT_MAX_ISA": "sse9"}, names=["GEARSHIFT_MAX_ISA"])
+        self.good("run", self.model, "--batch", "1,2", env={"GEARSHIFT_MAX_ISA": "portable"})
+
+    def test_strict_tells_a_script_what_it_needs(self):
+        asked = ["--linear-backend", "bf16=native"]
+        self.assertIn("bf16", json.dumps(self.document("plan", self.model, *asked)["warnings"]))
+        done = self.bad(3, "plan", self.model, *asked, "--strict", names=["lm_head"])
+        self.assertGreater(len(done.said.splitlines()), 1)
+
+    def test_explain(self):
+        text = self.good("plan", self.model, "--explain", "model.layers.0.mlp.up_proj").out
+        for candidate in self.document("plan", self.model)["layers"][0]["candidates"]:
+            self.assertIn(candidate["verdict"], text)
+        self.assertIn("reference", text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
