@@ -26,8 +26,7 @@ Options with_environment(Options given, const std::function<const char*(const ch
 // Called with finished and total steps and what is being worked on; nullptr: no progress.
 using Progress = std::function<void(size_t done, size_t total, std::string_view what)>;
 
-struct Session;  // an opened model with its plan; see open_model
-
+// Reads headers only. Errors: those of Checkpoint::open, read_layers and make_plan; usage for options.
 Result<Plan> plan_model(const std::string& model, const Options& options);
 
 struct StackTime {

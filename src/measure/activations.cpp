@@ -1,8 +1,10 @@
 #include "measure/activations.h"
 
-#include <bit>
+#include <fmt/format.h>
+
 #include <cstring>
 
+#include "base/text.h"
 #include "format/bf16.h"
 #include "format/fp16.h"
 
@@ -46,6 +48,19 @@ float value_at(uint64_t row_seed, int64_t row, int64_t column, DType dtype) {
 }
 
 }  // namespace
+
+Result<OwnedMatrix> allocate_matrix(DType dtype, int64_t rows, int64_t cols, std::string_view what) {
+  const int64_t bytes = rows * cols * element_bytes(dtype);
+  OwnedMatrix matrix{AlignedBuffer(static_cast<size_t>(bytes)), dtype, rows, cols};
+  if (static_cast<int64_t>(matrix.bytes.size()) == bytes) return matrix;
+  ErrorInfo error;
+  error.code = ErrorCode::runtime;
+  error.subject = std::string(what);
+  error.found = "not enough memory";
+  error.wanted = fmt::format("{} for {} x {} {}", format_bytes(static_cast<uint64_t>(bytes)), rows, cols, name(dtype));
+  error.hint = "smaller batch sizes need less";
+  return error;
+}
 
 int64_t element_bytes(DType dtype) { return dtype == DType::f32 ? 4 : 2; }
 

@@ -1,7 +1,7 @@
 // Made-up activations, and rounding of given ones.
 #pragma once
 
-#include "gearshift/base.h"
+#include "gearshift/prepare.h"
 
 namespace gearshift {
 
@@ -10,6 +10,18 @@ namespace gearshift {
 // hundred times larger, the fourth all zeros, the sixth subnormal. Plain values have at most 8 significant bits: bf16,
 // fp16 and fp32 hold them all. The columns from x.cols to x.stride are not written. dtype: f32, f16, bf16.
 void make_activations(const Matrix& x, uint64_t seed, int threads);
+
+// A matrix with memory of its own, rows without a gap.
+struct OwnedMatrix {
+  AlignedBuffer bytes;
+  DType dtype = DType::bf16;
+  int64_t rows = 0, cols = 0;
+
+  Matrix view() { return {bytes.data(), dtype, rows, cols, cols}; }
+  ConstMatrix view() const { return {bytes.data(), dtype, rows, cols, cols}; }
+};
+// Contents undefined. Error runtime: not enough memory for `what`.
+Result<OwnedMatrix> allocate_matrix(DType dtype, int64_t rows, int64_t cols, std::string_view what);
 
 // Element i of a matrix row as a float; and writing one, rounded to nearest even.
 float load_element(const void* row, DType dtype, int64_t i);

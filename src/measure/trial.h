@@ -3,13 +3,9 @@
 
 #include "gearshift/measure.h"
 #include "measure/activations.h"
+#include "measure/poison.h"
 
 namespace gearshift {
-
-// What memory holds before a kernel runs. Stale data gives itself away only if it differs from what the kernel would
-// write: a NaN spreads, a large number survives max() and comparisons that NaN slips through, zero hides nothing that
-// was added.
-enum class Poison : uint8_t { nan, large, zero };
 
 // Bytes with a canary on either side; data() is 64-byte aligned, and the canary behind it starts at its last byte.
 class GuardedBuffer {

@@ -1,0 +1,41 @@
+#include "measure/run_cell.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/try.h"
+#include "measure/poison.h"
+#include "measure/timer.h"
+
+namespace gearshift {
+
+Result<Cell> run_cell(const PreparedLayer& layer, const ConstMatrix& x, Judge& judge, int threads, int64_t expert) {
+  const LayerSpec& spec = layer.plan->layer;
+  Cell cell;
+  GEARSHIFT_TRY(cell.y, allocate_matrix(x.dtype, x.rows, spec.n, fmt::format("output of layer {}", spec.name)));
+  const int64_t scratch = x.rows == 0 ? 0 : workspace_bytes(*layer.plan, x.rows, threads);
+  GEARSHIFT_TRY(OwnedMatrix workspace,
+                allocate_matrix(DType::f32, 1, (scratch + 3) / 4, fmt::format("workspace of layer {}", spec.name)));
+  const Matrix y = cell.y.view();
+  if (x.rows > 0) std::memset(y.data, byte_of(Poison::nan), cell.y.bytes.size());
+  if (scratch > 0) std::memset(workspace.bytes.data(), byte_of(Poison::nan), workspace.bytes.size());
+
+  GEARSHIFT_CHECK(run(layer, x, y, workspace.bytes.span(), threads, expert));
+  const ConstMatrix written = std::as_const(cell.y).view();
+  if (x.rows == 0) {
+    cell.comparison.ok = true;
+    return cell;
+  }
+  cell.comparison = judge.compare(*range_for(*layer.plan->decision, x.rows).kernel, x, written);
+  if (const std::string left = find_poison(written); !left.empty()) {
+    cell.comparison.ok = false;
+    cell.comparison.failure = left;
+  }
+  if (cell.comparison.ok) {
+    cell.timing = time_calls([&] { (void)run(layer, x, y, workspace.bytes.span(), threads, expert).ok(); });
+  }
+  return cell;
+}
+
+}  // namespace gearshift

@@ -1,0 +1,103 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <pcre2.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "measure/made_up_layer.h"
+#include "pipeline/options.h"
+
+namespace gearshift {
+
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string dotted(int version, int base) {
+  return fmt::format("{}.{}.{}", version / base / base, version / base % base, version % base);
+}
+
+Facts libraries() {
+  char pcre2[64] = "";
+  pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+  return {{"glibc", gnu_get_libc_version()},
+          {"OpenMP", std::to_string(_OPENMP)},
+          {"PCRE2", pcre2},
+          {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                                        NLOHMANN_JSON_VERSION_PATCH)},
+          {"fmt", dotted(FMT_VERSION, 100)}};
+}
+
+Facts build_facts() {
+#ifdef __OPTIMIZE__
+  std::string flags = "optimized, -ffp-contract=off";
+#else
+  std::string flags = "not optimized, -ffp-contract=off";
+#endif
+#ifdef NDEBUG
+  flags += ", no assertions";
+#endif
+  std::set<std::string> targets;
+  for (const KernelList& list : builtin_registry().lists) {
+    for (const ListEntry& entry : list.entries) targets.emplace(name(entry.kernel->contract.isa));
+  }
+  const std::vector<std::string> listed(targets.begin(), targets.end());
+  return {{"version", GEARSHIFT_VERSION},
+          {"compiler", __VERSION__},
+          {"flags", flags},
+          {"code targets", join(listed, ", ")}};
+}
+
+int64_t fit(int64_t size, const Bounds& bounds) {
+  const int64_t multiple = std::max<int64_t>(1, bounds.multiple);
+  const int64_t least = (std::max(size, bounds.min) + multiple - 1) / multiple * multiple;
+  return bounds.max != 0 ? std::min(least, bounds.max / multiple * multiple) : least;
+}
+
+// A layer of two unequal parts and no round row count, as far as the contract has it.
+LaunchTest launch(const Kernel& kernel, const DeviceProfile& device, int threads) {
+  LaunchTest test{std::string(kernel.name), false, ""};
+  const int64_t n = fit(88, kernel.contract.n), k = fit(256, kernel.contract.k), m = fit(17, kernel.contract.m);
+  const DType dtype = kernel.contract.dtypes.empty() ? DType::bf16 : kernel.contract.dtypes.front();
+  std::vector<int64_t> parts = {n};
+  if (n == 88) parts = {56, 32};
+  const auto layer = make_up_layer(common_scheme(kernel.families.front()), parts, k, 1);
+  if (const auto refusal = refuses(kernel, layer->plan.layer, device, dtype)) {
+    test.note = "no made-up layer fits its contract: " + refusal->reason;
+    return test;
+  }
+  if (const auto packed = use_kernel(*layer, kernel, threads); !packed) {
+    test.note = packed.error().message();
+    return test;
+  }
+  const Proof proof = prove(kernel, layer->prepared, m, dtype, 1, threads);
+  test.ok = proof.comparison.ok;
+  test.note = test.ok ? fmt::format("{} [{}x{}], M = {}: relative error {:.1e}", name(kernel.families.front()), n, k, m,
+                                    proof.comparison.relative_error)
+                      : proof.comparison.failure;
+  return test;
+}
+
+}  // namespace
+
+Result<DoctorReport> doctor(const Options& options) {
+  GEARSHIFT_TRY(const Settings settings, read_settings(options));
+  DoctorReport report;
+  GEARSHIFT_TRY(report.device, host_cpu(settings.max_isa));
+  report.libraries = libraries();
+  report.build = build_facts();
+  report.store = "off: results are kept for the run that made them";
+  const int threads = settings.threads > 0 ? settings.threads : std::max(1, report.device.cores);
+  for (const KernelRow& row : list_kernels(report.device)) {
+    if (row.runnable) report.launch_tests.push_back(launch(*row.kernel, report.device, threads));
+  }
+  report.options = effective_options(options);
+  return report;
+}
+
+}  // namespace gearshift

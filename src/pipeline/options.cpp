@@ -1,0 +1,354 @@
+#include "pipeline/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace gearshift {
+
+namespace {
+
+enum class Kind : uint8_t {
+  flag,        // on or off
+  value,       // one text
+  list,        // comma-separated, may be repeated
+  repeated,    // one text an occurrence
+  front_end,   // concerns output only; nothing here reads it
+  unavailable  // known, and not in this version
+};
+
+struct OptionSpec {
+  std::string_view name;
+  Kind kind;
+  std::string_view otherwise;  // default as text; "" has none to show
+};
+
+constexpr std::array option_specs = {
+    OptionSpec{"device", Kind::value, "cpu"},
+    OptionSpec{"linear-backend", Kind::list, "auto"},
+    OptionSpec{"moe-backend", Kind::list, "auto"},
+    OptionSpec{"strict", Kind::flag, "0"},
+    OptionSpec{"disable", Kind::list, "none"},
+    OptionSpec{"batch", Kind::list, "1,8,16,64,256,1024,4096"},
+    OptionSpec{"selection", Kind::value, "measured"},
+    OptionSpec{"arithmetic", Kind::value, "higher"},
+    OptionSpec{"layer", Kind::repeated, "none"},
+    OptionSpec{"single-kernel", Kind::flag, "0"},
+    OptionSpec{"dtype", Kind::value, "the checkpoint's"},
+    OptionSpec{"threads", Kind::value, "the cores this process may use"},
+    OptionSpec{"fuse", Kind::flag, "1"},
+    OptionSpec{"no-fuse", Kind::flag, ""},
+    OptionSpec{"layers", Kind::value, "*"},
+    OptionSpec{"explain", Kind::value, ""},
+    OptionSpec{"input", Kind::value, ""},
+    OptionSpec{"output", Kind::value, ""},
+    OptionSpec{"seed", Kind::value, "0"},
+    OptionSpec{"kernel", Kind::value, ""},
+    OptionSpec{"scheme", Kind::repeated, ""},
+    OptionSpec{"container", Kind::value, "compressed-tensors"},
+    OptionSpec{"calibration", Kind::value, ""},
+    OptionSpec{"out", Kind::value, ""},
+    OptionSpec{"max-isa", Kind::value, "the highest of this CPU"},
+    OptionSpec{"json", Kind::front_end, ""},
+    OptionSpec{"quiet", Kind::front_end, ""},
+    OptionSpec{"verbose", Kind::front_end, ""},
+    OptionSpec{"registry", Kind::unavailable, ""},
+    OptionSpec{"with", Kind::unavailable, ""},
+    OptionSpec{"without", Kind::unavailable, ""},
+    OptionSpec{"assume", Kind::unavailable, ""},
+    OptionSpec{"plugin", Kind::unavailable, ""},
+    OptionSpec{"batch-invariant", Kind::unavailable, ""},
+    OptionSpec{"memory-budget", Kind::unavailable, ""},
+    OptionSpec{"tp", Kind::unavailable, ""},
+    OptionSpec{"lock", Kind::unavailable, ""},
+    OptionSpec{"html", Kind::unavailable, ""},
+};
+
+const OptionSpec* find_option(std::string_view name) {
+  for (const OptionSpec& spec : option_specs) {
+    if (spec.name == name) return &spec;
+  }
+  return nullptr;
+}
+
+std::string variable_of(std::string_view option) {
+  std::string variable = "GEARSHIFT_";
+  for (const char c : option) variable += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return variable;
+}
+
+// Reads the occurrences of one option; every error names it where the user wrote it.
+class Reader {
+ public:
+  Reader(std::string_view name, const OptionValue& value) : name_(name), value_(value) {}
+
+  ErrorInfo wrong(std::string found, std::string wanted, std::string hint = "") const {
+    ErrorInfo error;
+    error.code = ErrorCode::usage;
+    error.subject = value_.source == "environment" ? variable_of(name_) : fmt::format("--{}", name_);
+    error.found = std::move(found);
+    error.wanted = std::move(wanted);
+    error.hint = std::move(hint);
+    return error;
+  }
+  ErrorInfo unknown(std::string_view word, std::string what, const std::vector<std::string_view>& valid) const {
+    const std::vector<std::string> near = near_names(word, valid);
+    const std::vector<std::string> all(valid.begin(), valid.end());
+    return wrong(quoted(word), fmt::format("{}: {}", what, join(all, ", ")),
+                 near.empty() ? "" : fmt::format("did you mean {}?", join(near, ", ")));
+  }
+  static std::string quoted(std::string_view word) { return fmt::format("'{}'", printable(word)); }
+
+  Result<bool> flag() const {
+    GEARSHIFT_TRY(const std::string word, text());
+    const std::string value = lower(word);
+    if (value == "1" || value == "true" || value == "yes") return true;
+    if (value == "0" || value == "false" || value == "no") return false;
+    return wrong(quoted(word), "1, 0, true, false, yes or no");
+  }
+
+  Result<std::string> text() const {
+    for (const std::string& value : value_.values) {
+      if (value != value_.values.front()) {
+        return wrong(fmt::format("{} and {}", quoted(value_.values.front()), quoted(value)), "one value");
+      }
+    }
+    if (value_.values.empty() || value_.values.front().empty()) return wrong("nothing", "a value");
+    return value_.values.front();
+  }
+
+  Result<std::vector<std::string>> list() const {
+    std::vector<std::string> items;
+    for (const std::string& value : value_.values) {
+      for (std::string& item : split(value, ',')) {
+        if (item.empty()) return wrong(quoted(value), "names or numbers separated by single commas");
+        items.push_back(std::move(item));
+      }
+    }
+    if (items.empty()) return wrong("nothing", "at least one item");
+    return items;
+  }
+
+  Result<int64_t> integer(std::string_view word, int64_t min, int64_t max) const {
+    const std::optional<int64_t> number = parse_integer(word);
+    if (!number || *number < min || *number > max)
+      return wrong(quoted(word), fmt::format("a whole number from {} to {}", min, max));
+    return *number;
+  }
+
+  Result<std::string> one_of(const std::vector<std::string_view>& words) const {
+    GEARSHIFT_TRY(const std::string word, text());
+    if (std::find(words.begin(), words.end(), word) == words.end()) return unknown(word, "one of", words);
+    return word;
+  }
+
+  // "B", "FAMILY=B", both, in any order.
+  Result<BackendChoice> backends() const {
+    GEARSHIFT_TRY(const std::vector<std::string> items, list());
+    BackendChoice choice;
+    bool global_given = false;
+    for (const std::string& item : items) {
+      const size_t equals = item.find('=');
+      if (equals == std::string::npos) {
+        if (global_given && choice.global != item) {
+          return wrong(fmt::format("{} and {}", quoted(choice.global), quoted(item)), "one backend for all families");
+        }
+        choice.global = item;
+        global_given = true;
+        continue;
+      }
+      const std::string family_name = item.substr(0, equals), backend = item.substr(equals + 1);
+      const std::optional<Family> family = parse_family(family_name);
+      if (!family) {
+        std::vector<std::string_view> families;
+        for (const Family valid : all_families()) families.push_back(name(valid));
+        return unknown(family_name, "a family", families);
+      }
+      if (backend.empty()) return wrong(quoted(item), "FAMILY=BACKEND");
+      choice.families[*family] = backend;
+    }
+    return choice;
+  }
+
+  // "GLOB=B": the last '=' divides, a module name may hold others.
+  Result<std::vector<std::pair<std::string, std::string>>> pairs(std::string_view form) const {
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (const std::string& value : value_.values) {
+      const size_t equals = value.rfind('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == value.size()) {
+        return wrong(quoted(value), std::string(form));
+      }
+      pairs.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+    }
+    return pairs;
+  }
+
+  const std::vector<std::string>& values() const { return value_.values; }
+
+ private:
+  std::string_view name_;
+  const OptionValue& value_;
+};
+
+constexpr int64_t largest_batch = std::numeric_limits<int32_t>::max();
+constexpr int64_t most_threads = 4096;
+
+Result<DType> read_dtype(const Reader& reader) {
+  GEARSHIFT_TRY(const std::string word, reader.one_of({"bf16", "fp16", "fp32"}));
+  return word == "bf16" ? DType::bf16 : word == "fp16" ? DType::f16 : DType::f32;
+}
+
+Result<Arithmetic> read_arithmetic(const Reader& reader) {
+  GEARSHIFT_TRY(const std::string word, reader.one_of({"exact", "higher", "lossy"}));
+  return word == "exact" ? Arithmetic::exact : word == "higher" ? Arithmetic::higher : Arithmetic::lossy;
+}
+
+Result<std::vector<int64_t>> read_batch(const Reader& reader) {
+  GEARSHIFT_TRY(const std::vector<std::string> items, reader.list());
+  std::vector<int64_t> batch;
+  for (const std::string& item : items) {
+    GEARSHIFT_TRY(const int64_t m, reader.integer(item, 1, largest_batch));
+    batch.push_back(m);
+  }
+  return batch;
+}
+
+Result<std::vector<QuantizeRule>> read_rules(const Reader& reader) {
+  std::vector<QuantizeRule> rules;
+  for (const std::string& value : reader.values()) {
+    const size_t equals = value.rfind('=');
+    if (equals == std::string::npos) {
+      rules.push_back({"", value});
+    } else if (equals == 0 || equals + 1 == value.size()) {
+      return reader.wrong(Reader::quoted(value), "SCHEME or GLOB=SCHEME");
+    } else {
+      rules.push_back({value.substr(0, equals), value.substr(equals + 1)});
+    }
+  }
+  return rules;
+}
+
+// Options of planning.
+Result<bool> read_policy_option(std::string_view name, const Reader& reader, Settings& settings) {
+  Policy& policy = settings.policy;
+  if (name == "linear-backend") {
+    GEARSHIFT_TRY(policy.linear, reader.backends());
+  } else if (name == "moe-backend") {
+    GEARSHIFT_TRY(policy.moe, reader.backends());
+  } else if (name == "strict") {
+    GEARSHIFT_TRY(policy.strict, reader.flag());
+  } else if (name == "disable") {
+    GEARSHIFT_TRY(policy.disable, reader.list());
+  } else if (name == "batch") {
+    GEARSHIFT_TRY(policy.batch, read_batch(reader));
+    settings.batch_given = true;
+  } else if (name == "selection") {
+    GEARSHIFT_TRY(policy.selection, reader.one_of({"static", "measured"}));
+  } else if (name == "arithmetic") {
+    GEARSHIFT_TRY(policy.arithmetic, read_arithmetic(reader));
+  } else if (name == "layer") {
+    GEARSHIFT_TRY(policy.layers, reader.pairs("GLOB=BACKEND"));
+  } else if (name == "single-kernel") {
+    GEARSHIFT_TRY(policy.single_kernel, reader.flag());
+  } else if (name == "kernel") {
+    GEARSHIFT_TRY(policy.force_kernel, reader.text());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Options that say what to work on, where, and with which files.
+Result<void> read_other_option(std::string_view name, const Reader& reader, Settings& settings) {
+  if (name == "dtype") {
+    GEARSHIFT_TRY(settings.dtype, read_dtype(reader));
+  } else if (name == "threads") {
+    GEARSHIFT_TRY(const std::string word, reader.text());
+    GEARSHIFT_TRY(const int64_t threads, reader.integer(word, 1, most_threads));
+    settings.threads = static_cast<int>(threads);
+  } else if (name == "seed") {
+    GEARSHIFT_TRY(const std::string word, reader.text());
+    GEARSHIFT_TRY(const int64_t seed, reader.integer(word, 0, std::numeric_limits<int64_t>::max()));
+    settings.seed = static_cast<uint64_t>(seed);
+  } else if (name == "fuse") {
+    GEARSHIFT_TRY(settings.fuse, reader.flag());
+  } else if (name == "no-fuse") {
+    GEARSHIFT_TRY(const bool apart, reader.flag());
+    settings.fuse = !apart;
+  } else if (name == "scheme") {
+    GEARSHIFT_TRY(settings.rules, read_rules(reader));
+  } else if (name == "container") {
+    GEARSHIFT_TRY(settings.container, reader.one_of({"compressed-tensors", "modelopt"}));
+  } else {
+    const std::pair<std::string_view, std::string*> texts[] = {
+        {"device", &settings.device}, {"max-isa", &settings.max_isa},
+        {"layers", &settings.layers}, {"explain", &settings.explain},
+        {"input", &settings.input},   {"output", &settings.output},
+        {"out", &settings.out},       {"calibration", &settings.calibration}};
+    for (const auto& [known, target] : texts) {
+      if (known != name) continue;
+      GEARSHIFT_TRY(*target, reader.text());
+    }
+  }
+  return {};
+}
+
+ErrorInfo unknown_option(const Reader& reader, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const OptionSpec& spec : option_specs) names.push_back(spec.name);
+  const std::vector<std::string> near = near_names(name, names);
+  return reader.wrong("an unknown option", "an option of `gearshift --help`",
+                      near.empty() ? "" : fmt::format("did you mean --{}?", join(near, ", --")));
+}
+
+}  // namespace
+
+Options with_environment(Options given, const std::function<const char*(const char*)>& environment) {
+  Options options = given;
+  for (const OptionSpec& spec : option_specs) {
+    // --fuse and --no-fuse are one option: whichever was given rules out the other's variable.
+    const bool fusing = spec.name == "fuse" || spec.name == "no-fuse";
+    if (given.count(std::string(spec.name)) != 0) continue;
+    if (fusing && (given.count("fuse") != 0 || given.count("no-fuse") != 0)) continue;
+    const char* value = environment(variable_of(spec.name).c_str());
+    if (value == nullptr || *value == '\0') continue;
+    // A variable has one occurrence: what may be repeated is separated by commas there.
+    std::vector<std::string> values = spec.kind == Kind::repeated ? split(value, ',') : std::vector<std::string>{value};
+    options[std::string(spec.name)] = {std::move(values), "environment"};
+  }
+  return options;
+}
+
+Result<Settings> read_settings(const Options& options) {
+  Settings settings;
+  for (const auto& [name, value] : options) {
+    const Reader reader(name, value);
+    const OptionSpec* spec = find_option(name);
+    if (spec == nullptr) return unknown_option(reader, name);
+    if (spec->kind == Kind::front_end) continue;
+    if (spec->kind == Kind::unavailable) {
+      return reader.wrong("an option that this version does not have yet", "a command without it");
+    }
+    GEARSHIFT_TRY(const bool done, read_policy_option(name, reader, settings));
+    if (!done) GEARSHIFT_CHECK(read_other_option(name, reader, settings));
+  }
+  return settings;
+}
+
+Options effective_options(const Options& options) {
+  Options effective = options;
+  for (const OptionSpec& spec : option_specs) {
+    if (spec.otherwise.empty() || effective.count(std::string(spec.name)) != 0) continue;
+    if (spec.name == "fuse" && effective.count("no-fuse") != 0) continue;
+    effective[std::string(spec.name)] = {{std::string(spec.otherwise)}, "default"};
+  }
+  return effective;
+}
+
+}  // namespace gearshift

@@ -1,0 +1,32 @@
+// Every option there is: its name, what its text means, its default. The one place where options are read.
+#pragma once
+
+#include "gearshift/pipeline.h"
+
+namespace gearshift {
+
+// Options with their meaning. What the checkpoint or the machine decides stays open until they are known.
+struct Settings {
+  Policy policy;               // batch, backends, arithmetic ...; dtype and threads as below
+  std::optional<DType> dtype;  // nullopt: the checkpoint's
+  int threads = 0;             // 0: the cores this process may use
+  std::string device = "cpu";
+  std::string max_isa;  // "": what the CPU has
+  bool fuse = true;
+  bool batch_given = false;
+  std::string layers;         // glob; "": all
+  std::string explain;        // row or part name; "": none
+  std::string input, output;  // files of `run`
+  uint64_t seed = 0;
+  std::vector<QuantizeRule> rules;
+  std::string container = "compressed-tensors", calibration, out;
+};
+
+// Errors usage: an option that nobody knows, one that this version does not have, a value that makes no sense. Each
+// names the option (by its variable where it came from the environment), what was found and what was wanted.
+Result<Settings> read_settings(const Options& options);
+
+// Every option that has a default, with its value: those of `options` first, the defaults where it is silent.
+Options effective_options(const Options& options);
+
+}  // namespace gearshift

@@ -1,0 +1,222 @@
+#include "pipeline/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/try.h"
+#include "measure/prove.h"
+#include "measure/run_cell.h"
+#include "pipeline/measurement.h"
+
+namespace gearshift {
+
+namespace {
+
+std::vector<StackTime> stack_of(const std::vector<Measurement>& rows) {
+  std::map<int64_t, std::map<std::string, double>> by_batch;
+  for (const Measurement& row : rows) {
+    if (row.timing) by_batch[row.m][row.family] += row.timing->median_us;
+  }
+  std::vector<StackTime> stack;
+  for (const auto& [m, families] : by_batch) {
+    StackTime time;
+    time.m = m;
+    for (const auto& [family, us] : families) time.total_us += us;
+    for (const auto& [family, us] : families)
+      time.share_by_family.emplace_back(family, time.total_us > 0 ? us / time.total_us : 0);
+    stack.push_back(std::move(time));
+  }
+  return stack;
+}
+
+Timing sum(const Timing& a, const Timing& b) {
+  return {a.median_us + b.median_us, a.p10_us + b.p10_us, a.p90_us + b.p90_us, std::min(a.samples, b.samples)};
+}
+
+}  // namespace
+
+Result<RunJobs> Runner::jobs() {
+  const Settings& settings = session_.settings();
+  if (!settings.input.empty()) {
+    GEARSHIFT_TRY(RunJobs jobs, jobs_from_file(settings.input, session_.rows(), session_.dtype()));
+    std::set<int64_t> batch;
+    for (const RunJob& job : jobs.jobs) {
+      if (job.x->rows > 0) batch.insert(job.x->rows);
+    }
+    // The batch sizes that count are those of the file, unless others were asked for as well.
+    if (!settings.batch_given && !batch.empty()) session_.set_batch({batch.begin(), batch.end()});
+    return jobs;
+  }
+  if (!settings.output.empty() && settings.policy.batch.size() != 1) {
+    ErrorInfo error;
+    error.code = ErrorCode::usage;
+    error.subject = "--output";
+    error.found = fmt::format("{} batch sizes", settings.policy.batch.size());
+    error.wanted = "one --batch, or an --input";
+    return error;
+  }
+  RunJobs jobs = jobs_with_made_up_input(session_.rows());
+  for (const RunJob& job : jobs.jobs) {
+    if (job.output.empty() && !settings.output.empty()) {
+      jobs.not_run.push_back(session_.rows()[job.row].name +
+                             ": run, but not in --output: each expert has a result of its own");
+    }
+  }
+  return jobs;
+}
+
+Result<RunReport> Runner::run() {
+  GEARSHIFT_CHECK(session_.require_device());
+  GEARSHIFT_TRY(const RunJobs work, jobs());
+  GEARSHIFT_TRY(Plan first, session_.plan(registry_));
+  plan_ = std::make_unique<const Plan>(std::move(first));
+
+  std::vector<Done> done(work.jobs.size());
+  std::set<size_t> pending;
+  for (size_t i = 0; i < work.jobs.size(); ++i) pending.insert(i);
+  while (!pending.empty()) {
+    const size_t current = *pending.begin();
+    const LayerSpec& layer = session_.rows()[work.jobs[current].row];
+    if (progress_) progress_(work.jobs.size() - pending.size(), work.jobs.size(), layer.name);
+    done[current] = {};
+    GEARSHIFT_TRY(const std::optional<Quarantine> wrong, run_job(work.jobs[current], done[current]));
+    if (!wrong) {
+      pending.erase(current);
+      continue;
+    }
+    GEARSHIFT_CHECK(impose(*wrong));
+    // Rows of this class that are done ran the kernel that is now out.
+    for (size_t i = 0; i < work.jobs.size(); ++i) {
+      if (layer_class(session_.rows()[work.jobs[i].row]) == wrong->layer_class) pending.insert(i);
+    }
+  }
+  if (progress_) progress_(work.jobs.size(), work.jobs.size(), "");
+  if (!session_.settings().output.empty()) GEARSHIFT_CHECK(write_output(work.jobs, done));
+
+  RunReport report;
+  for (Done& job : done) report.rows.insert(report.rows.end(), job.rows.begin(), job.rows.end());
+  report.stack = stack_of(report.rows);
+  report.plan = *plan_;
+  report.quarantined = session_.store.quarantines;
+  report.not_run = work.not_run;
+  report.output = session_.settings().output;
+  return report;
+}
+
+Result<std::optional<Quarantine>> Runner::run_job(const RunJob& job, Done& done) {
+  const LayerPlan& plan = plan_->layers[job.row];
+  GEARSHIFT_TRY(const PreparedLayer prepared, prepare(session_.checkpoint(), plan, session_.threads()));
+  for (int64_t expert = job.expert_begin; expert < job.expert_end; ++expert) {
+    Judge judge(prepared.weights[static_cast<size_t>(expert)], session_.settings().seed, session_.threads());
+    if (expert == 0) {
+      if (auto wrong = prove_class(prepared, judge)) return wrong;
+    }
+    GEARSHIFT_TRY(const std::optional<Quarantine> wrong, measure(job, prepared, expert, judge, done));
+    if (wrong) return wrong;
+  }
+  return std::optional<Quarantine>();
+}
+
+std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, Judge& judge) {
+  const LayerPlan& plan = *prepared.plan;
+  const std::string& layer_class = plan.decision->layer_class;
+  for (const PlannedRange& range : plan.decision->ranges) {
+    for (const int64_t m : probe_sizes(range.m_min, range.m_max, plan_->policy.batch)) {
+      if (proven_.count({layer_class, range.kernel, m}) != 0) continue;
+      const Proof proof =
+          prove(*range.kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), 0, judge);
+      if (!proof.comparison.ok) return quarantine_of(plan, m, proof.comparison.failure);
+      proven_.insert({layer_class, range.kernel, m});
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<Quarantine>> Runner::measure(const RunJob& job, const PreparedLayer& prepared, int64_t expert,
+                                                  Judge& judge, Done& done) {
+  const LayerPlan& plan = *prepared.plan;
+  const LayerSpec& layer = plan.layer;
+  const int threads = session_.threads();
+  const int64_t experts = job.expert_end - job.expert_begin;
+  // Given activations have nothing in common with the made-up ones that `judge` has answers for.
+  Judge judge_of_input(prepared.weights[static_cast<size_t>(expert)], session_.settings().seed, threads);
+  std::vector<int64_t> batch = plan_->policy.batch;
+  if (job.x) batch = {job.x->rows};
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const int64_t m = batch[i];
+    OwnedMatrix made_up;
+    if (!job.x) {
+      GEARSHIFT_TRY(made_up,
+                    allocate_matrix(session_.dtype(), m, layer.k, fmt::format("input of layer {}", layer.name)));
+      make_activations(made_up.view(), session_.settings().seed, threads);
+    }
+    const ConstMatrix x = job.x ? job.x->view() : std::as_const(made_up).view();
+    GEARSHIFT_TRY(const Cell cell, run_cell(prepared, x, job.x ? judge_of_input : judge, threads, expert));
+    if (!cell.comparison.ok) return std::optional(quarantine_of(plan, m, cell.comparison.failure));
+
+    if (expert == job.expert_begin) {
+      done.rows.push_back(
+          measurement_of(layer, *range_for(*plan.decision, std::max<int64_t>(1, m)).kernel, session_.dtype(), m));
+      done.rows.back().comparison.ok = true;
+    }
+    Measurement& row = done.rows[i];
+    merge(row.comparison, cell.comparison);
+    if (cell.timing)
+      set_timing(row, row.timing ? sum(*row.timing, *cell.timing) : *cell.timing, session_.dtype(), experts);
+    if (session_.settings().output.empty() || job.output.empty()) continue;
+    const int64_t size = element_bytes(session_.dtype());
+    done.m = m;
+    done.output.resize(static_cast<size_t>(m * job.columns * size));
+    for (int64_t r = 0; r < m; ++r) {
+      std::memcpy(done.output.data() + r * job.columns * size, cell.y.bytes.data() + (r * layer.n + job.column) * size,
+                  static_cast<size_t>(job.columns * size));
+    }
+  }
+  return std::optional<Quarantine>();
+}
+
+Quarantine Runner::quarantine_of(const LayerPlan& plan, int64_t m, const std::string& failure) const {
+  const PlannedRange& range = range_for(*plan.decision, m);
+  Quarantine quarantine;
+  quarantine.kernel = range.kernel->name;
+  quarantine.kernel_version = range.kernel->version;
+  quarantine.layer_class = plan.decision->layer_class;
+  quarantine.dtype = name(session_.dtype());
+  quarantine.m_min = range.m_min;
+  quarantine.m_max = range.m_max;
+  quarantine.reason = fmt::format("{} (layer {}, m = {})", failure, plan.layer.name, m);
+  return quarantine;
+}
+
+Result<void> Runner::impose(const Quarantine& quarantine) {
+  for (const Quarantine& known : session_.store.quarantines) {
+    if (known.kernel != quarantine.kernel || known.layer_class != quarantine.layer_class ||
+        known.m_min != quarantine.m_min)
+      continue;
+    ErrorInfo error;
+    error.code = ErrorCode::self_check;
+    error.subject = fmt::format("kernel {}", quarantine.kernel);
+    error.found = quarantine.reason;
+    error.wanted = "a healthy kernel in its place";
+    error.hint = "it stayed in the plan although it is quarantined; please report this";
+    return error;
+  }
+  session_.store.quarantines.push_back(quarantine);
+  GEARSHIFT_TRY(Plan plan, session_.plan(registry_));
+  plan_ = std::make_unique<const Plan>(std::move(plan));
+  return {};
+}
+
+Result<void> Runner::write_output(const std::vector<RunJob>& jobs, const std::vector<Done>& done) const {
+  std::vector<TensorToWrite> tensors;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i].output.empty()) continue;
+    tensors.push_back({jobs[i].output, session_.dtype(), {done[i].m, jobs[i].columns}, done[i].output});
+  }
+  return write_safetensors(session_.settings().output, tensors);
+}
+
+}  // namespace gearshift

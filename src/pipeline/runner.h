@@ -1,0 +1,47 @@
+// Runs the rows of a plan: prepare, prove, quarantine and re-plan where a kernel is wrong, then measure.
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "measure/judge.h"
+#include "pipeline/run_inputs.h"
+#include "pipeline/session.h"
+
+namespace gearshift {
+
+class Runner {
+ public:
+  // All arguments must outlive the runner.
+  Runner(Session& session, const Registry& registry, const Progress& progress)
+      : session_(session), registry_(registry), progress_(progress) {}
+
+  // Errors: usage, damaged_checkpoint, runtime, no_kernel, fallback_refused, and self_check where no healthy kernel is
+  // left.
+  Result<RunReport> run();
+
+ private:
+  struct Done {
+    std::vector<Measurement> rows;  // one per batch size
+    std::vector<uint8_t> output;    // [M, columns] of the job, where a file is asked for
+    int64_t m = 0;
+  };
+
+  Result<RunJobs> jobs();
+  // Runs one job; a kernel that gave wrong numbers comes back as the quarantine to impose.
+  Result<std::optional<Quarantine>> run_job(const RunJob& job, Done& done);
+  std::optional<Quarantine> prove_class(const PreparedLayer& prepared, Judge& judge);
+  Result<std::optional<Quarantine>> measure(const RunJob& job, const PreparedLayer& prepared, int64_t expert,
+                                            Judge& judge, Done& done);
+  Result<void> impose(const Quarantine& quarantine);
+  Quarantine quarantine_of(const LayerPlan& plan, int64_t m, const std::string& failure) const;
+  Result<void> write_output(const std::vector<RunJob>& jobs, const std::vector<Done>& done) const;
+
+  Session& session_;
+  const Registry& registry_;
+  const Progress& progress_;
+  std::unique_ptr<const Plan> plan_;
+  std::set<std::tuple<std::string, const Kernel*, int64_t>> proven_;  // layer class, kernel, M
+};
+
+}  // namespace gearshift

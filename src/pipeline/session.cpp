@@ -1,0 +1,112 @@
+#include "pipeline/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace gearshift {
+
+namespace {
+
+ErrorInfo usage(std::string subject, std::string found, std::string wanted, std::string hint = "") {
+  ErrorInfo error;
+  error.code = ErrorCode::usage;
+  error.subject = std::move(subject);
+  error.found = std::move(found);
+  error.wanted = std::move(wanted);
+  error.hint = std::move(hint);
+  return error;
+}
+
+bool any_matches(std::string_view glob, const std::vector<LayerSpec>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&](const LayerSpec& row) { return matches(glob, row); });
+}
+
+// Checkpoint knows no default-constructed state that is open; Session is filled member by member.
+Result<std::vector<LayerSpec>> filtered(std::vector<LayerSpec> rows, const ModelLayers& model,
+                                        const std::string& glob) {
+  if (glob.empty()) return rows;
+  const bool is_pattern = glob.find('*') != std::string::npos;
+  const bool unknown_only = !any_matches(glob, rows) &&
+                            std::any_of(model.unknown.begin(), model.unknown.end(),
+                                        [&](const UnknownModule& module) { return glob_match(glob, module.name); });
+  if (unknown_only) {
+    ErrorInfo error = usage(fmt::format("--layers {}", printable(glob)), model.unknown.front().scheme,
+                            "layers in a scheme that Gearshift loads");
+    error.code = ErrorCode::unsupported_scheme;
+    return error;
+  }
+  if (!is_pattern && !any_matches(glob, rows)) return unknown_layer("--layers", glob, rows);
+  rows.erase(std::remove_if(rows.begin(), rows.end(), [&](const LayerSpec& row) { return !matches(glob, row); }),
+             rows.end());
+  return rows;
+}
+
+}  // namespace
+
+bool matches(std::string_view glob, const LayerSpec& layer) {
+  const auto hit = [glob](std::string_view name) { return glob_match(glob, name); };
+  return hit(layer.name) || std::any_of(layer.parts.begin(), layer.parts.end(), hit) ||
+         std::any_of(layer.modules.begin(), layer.modules.end(),
+                     [&](const Module& module) { return hit(module.name); });
+}
+
+ErrorInfo unknown_layer(std::string_view option, std::string_view word, const std::vector<LayerSpec>& rows) {
+  std::vector<std::string_view> names;
+  for (const LayerSpec& row : rows) {
+    names.push_back(row.name);
+    for (const Module& module : row.modules) {
+      if (module.name != row.name) names.push_back(module.name);
+    }
+  }
+  const std::vector<std::string> near = near_names(word, names);
+  return usage(
+      std::string(option), fmt::format("'{}'", printable(word)),
+      fmt::format("the name of one of {} linear layers or their parts", rows.size()),
+      near.empty() ? "`gearshift inspect` lists the names" : fmt::format("did you mean {}?", join(near, ", ")));
+}
+
+Result<Session> Session::open(const std::string& model, const Options& options) {
+  Session session;
+  GEARSHIFT_TRY(session.settings_, read_settings(options));
+  Settings& settings = session.settings_;
+  GEARSHIFT_TRY(const DeviceProfile host, host_cpu(settings.max_isa));
+  GEARSHIFT_TRY(session.device_, find_device(settings.device, host));
+  GEARSHIFT_TRY(session.checkpoint_, Checkpoint::open(model));
+  GEARSHIFT_TRY(session.model_, read_layers(session.checkpoint_, !settings.layers.empty()));
+  std::vector<LayerSpec> rows = settings.fuse ? fuse(session.model_.layers) : session.model_.layers;
+  GEARSHIFT_TRY(session.rows_, filtered(std::move(rows), session.model_, settings.layers));
+  if (!settings.explain.empty() && !any_matches(settings.explain, session.rows_)) {
+    return unknown_layer("--explain", settings.explain, session.rows_);
+  }
+  settings.policy.dtype = settings.dtype.value_or(session.model_.dtype);
+  settings.policy.threads = settings.threads > 0 ? settings.threads : std::max(1, host.cores);
+  return session;
+}
+
+Result<Plan> Session::plan(const Registry& registry) const {
+  PlanRequest request;
+  request.model = &model_;
+  request.layers = rows_;
+  request.model_path = checkpoint_.path();
+  request.device = device_;
+  request.policy = settings_.policy;
+  request.registry = &registry;
+  request.store = &store;
+  GEARSHIFT_TRY(Plan plan, make_plan(std::move(request)));
+  // The filter is no part of the policy: that it met nothing is for this room to say.
+  if (!settings_.layers.empty() && rows_.empty()) plan.unused.push_back(settings_.layers);
+  return plan;
+}
+
+Result<void> Session::require_device() const {
+  if (device_.present) return {};
+  return usage(fmt::format("--device {}", printable(settings_.device)),
+               fmt::format("{}, which is not in this machine", device_.name), "a device that is here",
+               "`gearshift plan` plans for absent devices; `gearshift devices` lists both");
+}
+
+}  // namespace gearshift

@@ -1,0 +1,110 @@
+#include "pipeline/verifier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/try.h"
+#include "measure/prove.h"
+#include "pipeline/measurement.h"
+
+namespace gearshift {
+
+namespace {
+
+// Larger batches repeat the tiles of smaller ones: they are tried on the first layer of a class, and not with float64
+// kernels, which compute each row alone.
+constexpr int64_t always_up_to = 64;
+
+// The batch sizes of a planned range that a kernel's contract allows.
+std::vector<int64_t> sizes_of(const Kernel& kernel, const PlannedRange& range, const std::vector<int64_t>& batch) {
+  const Bounds& allowed = kernel.contract.m;
+  const int64_t m_min = std::max(range.m_min, allowed.min);
+  const int64_t m_max = range.m_max == 0   ? allowed.max
+                        : allowed.max == 0 ? range.m_max
+                                           : std::min(range.m_max, allowed.max);
+  if (m_max != 0 && m_min > m_max) return {};
+  std::vector<int64_t> sizes = probe_sizes(m_min, m_max, batch);
+  const auto off = [&](int64_t m) { return allowed.multiple > 1 && m % allowed.multiple != 0; };
+  sizes.erase(std::remove_if(sizes.begin(), sizes.end(), off), sizes.end());
+  return sizes;
+}
+
+}  // namespace
+
+Result<VerifyReport> Verifier::run() {
+  GEARSHIFT_CHECK(session_.require_device());
+  VerifyReport report;
+  GEARSHIFT_TRY(report.plan, session_.plan(registry_));
+  batch_ = report.plan.policy.batch;
+  std::set<std::string> seen;
+  const size_t total = report.plan.layers.size();
+  for (size_t i = 0; i < total; ++i) {
+    const LayerPlan& layer = report.plan.layers[i];
+    if (progress_) progress_(i, total, layer.layer.name);
+    GEARSHIFT_CHECK(verify_layer(layer, seen.insert(layer.decision->layer_class).second, report));
+  }
+  if (progress_) progress_(total, total, "");
+  report.quarantined = session_.store.quarantines;
+  if (!report.quarantined.empty()) {
+    // Where nothing healthy is left the plan that failed is what there is to show.
+    if (auto healthy = session_.plan(registry_); healthy.ok()) report.plan = *std::move(healthy);
+  }
+  return report;
+}
+
+Result<void> Verifier::verify_layer(const LayerPlan& plan, bool first_of_class, VerifyReport& report) {
+  const int threads = session_.threads();
+  GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), plan, threads));
+  for (const Verdict& candidate : plan.decision->candidates) {
+    if (candidate.kind != VerdictKind::rejected)
+      GEARSHIFT_CHECK(add_layout(prepared, *candidate.kernel->layout, threads));
+  }
+  for (size_t expert = 0; expert < prepared.weights.size(); ++expert) {
+    Judge judge(prepared.weights[expert], session_.settings().seed, threads);
+    for (const Verdict& candidate : plan.decision->candidates) {
+      if (candidate.kind == VerdictKind::rejected) continue;
+      const bool all_sizes = first_of_class && expert == 0 && candidate.kernel->accumulator != "fp64";
+      verify_kernel(*candidate.kernel, prepared, static_cast<int64_t>(expert), all_sizes, judge, report);
+    }
+  }
+  return {};
+}
+
+void Verifier::verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes,
+                             Judge& judge, VerifyReport& report) {
+  const LayerPlan& plan = *prepared.plan;
+  for (const PlannedRange& range : plan.decision->ranges) {
+    for (const int64_t m : sizes_of(kernel, range, batch_)) {
+      if (m > always_up_to && !all_sizes) continue;
+      Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), m);
+      if (prepared.weights.size() > 1) row.layer += fmt::format(" (expert {})", expert);
+      row.comparison =
+          prove(kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), expert, judge)
+              .comparison;
+      if (!row.comparison.ok) quarantine(kernel, plan, range, row);
+      report.rows.push_back(std::move(row));
+    }
+  }
+}
+
+void Verifier::quarantine(const Kernel& kernel, const LayerPlan& plan, const PlannedRange& range,
+                          const Measurement& row) {
+  Quarantine quarantine;
+  quarantine.kernel = kernel.name;
+  quarantine.kernel_version = kernel.version;
+  quarantine.layer_class = plan.decision->layer_class;
+  quarantine.dtype = name(session_.dtype());
+  quarantine.m_min = range.m_min;
+  quarantine.m_max = range.m_max;
+  quarantine.reason = fmt::format("{} (layer {}, m = {})", row.comparison.failure, row.layer, row.m);
+  for (const Quarantine& known : session_.store.quarantines) {
+    if (known.kernel == quarantine.kernel && known.layer_class == quarantine.layer_class &&
+        known.m_min == quarantine.m_min)
+      return;
+  }
+  session_.store.quarantines.push_back(std::move(quarantine));
+}
+
+}  // namespace gearshift

@@ -1,0 +1,31 @@
+// Proves every (layer, kernel) pair that a plan can use.
+#pragma once
+
+#include "measure/judge.h"
+#include "pipeline/session.h"
+
+namespace gearshift {
+
+class Verifier {
+ public:
+  // All arguments must outlive the verifier.
+  Verifier(Session& session, const Registry& registry, const Progress& progress)
+      : session_(session), registry_(registry), progress_(progress) {}
+
+  // Failures are no error: they are quarantined in the report. Errors: damaged_checkpoint, usage, runtime, and those of
+  // planning.
+  Result<VerifyReport> run();
+
+ private:
+  Result<void> verify_layer(const LayerPlan& plan, bool first_of_class, VerifyReport& report);
+  void verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge,
+                     VerifyReport& report);
+  void quarantine(const Kernel& kernel, const LayerPlan& plan, const PlannedRange& range, const Measurement& row);
+
+  Session& session_;
+  const Registry& registry_;
+  const Progress& progress_;
+  std::vector<int64_t> batch_;
+};
+
+}  // namespace gearshift
