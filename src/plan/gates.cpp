@@ -1,0 +1,111 @@
+#include "plan/gates.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "plan/arithmetic.h"
+#include "store/quarantine.h"
+
+namespace gearshift {
+namespace {
+
+std::optional<Refusal> refused_by_name(const Kernel& kernel, Family family, const Policy& policy) {
+  for (const std::string& pattern : policy.disable) {
+    if (!disables(pattern, kernel, family)) continue;
+    return Refusal{Stage::policy, "disable", pattern, "", "left out by --disable " + pattern};
+  }
+  if (!policy.force_kernel.empty() && kernel.name != policy.force_kernel)
+    return Refusal{Stage::policy, "kernel", std::string(kernel.name), policy.force_kernel,
+                   "left out by --kernel " + policy.force_kernel};
+  return std::nullopt;
+}
+
+std::optional<Refusal> refused_by_arithmetic(const Kernel& kernel, const LayerSpec& layer, const Policy& policy) {
+  if (policy.arithmetic != Arithmetic::exact || !upgrades_activations(kernel, layer)) return std::nullopt;
+  const std::string found(activation_word(kernel, layer, policy.dtype));
+  const std::string wanted(activation_word(layer, policy.dtype));
+  return Refusal{Stage::policy, "arithmetic", found, wanted,
+                 "multiplies " + found + " activations where the checkpoint asks for " + wanted +
+                     ": --arithmetic higher allows it"};
+}
+
+// The contract's M range. Its limit on output elements bounds M too; the default of that limit is beyond any memory and
+// counts as none, so that a range may stay open.
+BatchSet batches_of_contract(const Contract& contract, int64_t n) {
+  int64_t max = contract.m.max;
+  if (contract.max_output_elements < Contract{}.max_output_elements) {
+    const int64_t rows = contract.max_output_elements / std::max<int64_t>(n, 1);
+    if (rows < 1) return {};
+    max = max == 0 ? rows : std::min(max, rows);
+  }
+  const auto range = batch_range(contract.m.min, max);
+  return range ? BatchSet(*range) : BatchSet{};
+}
+
+std::optional<Refusal> refused_by_batch(const Contract& contract, const LayerSpec& layer, const BatchSet& allowed) {
+  if (contract.m.multiple > 1) {
+    const std::string wanted = "a multiple of " + std::to_string(contract.m.multiple);
+    return Refusal{Stage::layer, "m", "any batch size", wanted,
+                   "serves only batch sizes that are " + wanted + ", and batch sizes come as they please"};
+  }
+  if (allowed.empty())
+    return Refusal{Stage::layer, "m", "n = " + std::to_string(layer.n),
+                   "at most " + std::to_string(contract.max_output_elements) + " output elements",
+                   "no batch size is left: one row has " + std::to_string(layer.n) + " outputs"};
+  return std::nullopt;
+}
+
+std::optional<Refusal> refused_by_quarantine(const GatedCandidate& candidate) {
+  if (candidate.quarantines.empty() || !candidate.allowed.empty()) return std::nullopt;
+  const Quarantine& row = *candidate.quarantines.front();
+  return Refusal{Stage::self_check, "m", text(candidate.contract_allows), "",
+                 "gave wrong numbers on this device for " + text(candidate.contract_allows) +
+                     (row.reason.empty() ? "" : ": " + row.reason)};
+}
+
+// --single-kernel, for a candidate that passed everything else.
+std::optional<Refusal> refused_as_single(const GatedCandidate& candidate) {
+  if (candidate.allowed.everything()) return std::nullopt;
+  const bool quarantined = candidate.contract_allows.everything();
+  return Refusal{quarantined ? Stage::self_check : Stage::policy, quarantined ? "m" : "single_kernel",
+                 text(candidate.allowed), text(BatchRange{}),
+                 "serves " + text(candidate.allowed) + ", and --single-kernel wants one kernel for all batch sizes"};
+}
+
+}  // namespace
+
+bool disables(const std::string& pattern, const Kernel& kernel, Family family) {
+  return glob_match(pattern, kernel.name) || glob_match(pattern, kernel.backend) || glob_match(pattern, name(family));
+}
+
+GatedCandidate pass_gates(const ListEntry& entry, const LayerSpec& layer, const std::string& layer_class,
+                          const SelectionContext& context) {
+  const Kernel& kernel = *entry.kernel;
+  const Policy& policy = context.policy;
+  GatedCandidate candidate;
+  candidate.entry = &entry;
+
+  candidate.refusal = refused_by_name(kernel, layer.family, policy);
+  candidate.left_out = candidate.refusal.has_value();
+  if (!candidate.refusal) candidate.refusal = refused_by_arithmetic(kernel, layer, policy);
+  if (!candidate.refusal) candidate.refusal = refuses(kernel, layer, context.device, policy.dtype);
+  if (candidate.refusal) return candidate;
+
+  candidate.contract_allows = batches_of_contract(kernel.contract, layer.n);
+  candidate.refusal = refused_by_batch(kernel.contract, layer, candidate.contract_allows);
+  if (candidate.refusal) return candidate;
+
+  candidate.allowed = candidate.contract_allows;
+  for (const Quarantine* row :
+       quarantines_of(context.store, kernel.name, kernel.version, layer_class, name(policy.dtype))) {
+    const BatchSet before = candidate.allowed;
+    candidate.allowed.subtract(*batch_range(row->m_min, row->m_max));
+    if (candidate.allowed != before) candidate.quarantines.push_back(row);
+  }
+  candidate.refusal = refused_by_quarantine(candidate);
+  if (!candidate.refusal && policy.single_kernel) candidate.refusal = refused_as_single(candidate);
+  if (candidate.refusal) candidate.allowed = {};
+  return candidate;
+}
+
+}  // namespace gearshift

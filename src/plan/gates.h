@@ -1,0 +1,31 @@
+// The gates a candidate passes one by one: policy -> build -> device -> layer -> self_check. What is left is the set of
+// batch sizes it may serve. The backend filter and the layout rule are no gates of one candidate: see select.h.
+#pragma once
+
+#include "gearshift/plan.h"
+#include "plan/batch_set.h"
+
+namespace gearshift {
+
+// What a decision rests on besides the layer.
+struct SelectionContext {
+  const DeviceProfile& device;
+  const Policy& policy;
+  const Store& store;
+};
+
+struct GatedCandidate {
+  const ListEntry* entry = nullptr;
+  std::optional<Refusal> refusal;              // the first gate it fails
+  bool left_out = false;                       // refused because the user left it out by name
+  BatchSet contract_allows;                    // empty when refused before its M range was looked at
+  BatchSet allowed;                            // the same less quarantines; empty when refused
+  std::vector<const Quarantine*> quarantines;  // those that take batch sizes away
+};
+GatedCandidate pass_gates(const ListEntry& entry, const LayerSpec& layer, const std::string& layer_class,
+                          const SelectionContext& context);
+
+// True when an item of --disable means this kernel, its backend or the family.
+bool disables(const std::string& pattern, const Kernel& kernel, Family family);
+
+}  // namespace gearshift

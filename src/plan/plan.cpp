@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "plan/hash.h"
+#include "plan/policy_names.h"
+#include "plan/refusals.h"
+
+namespace gearshift {
+
+std::string_view name(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::exact:
+      return "exact";
+    case Arithmetic::higher:
+      return "higher";
+    case Arithmetic::lossy:
+      return "lossy";
+  }
+  return "";
+}
+
+std::string_view name(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::selected:
+      return "selected";
+    case VerdictKind::eligible:
+      return "eligible";
+    case VerdictKind::rejected:
+      return "rejected";
+  }
+  return "";
+}
+
+const PlannedRange& range_for(const Decision& decision, int64_t m) {
+  // Ranges ascend without a gap, so the last one that begins at or before m serves it.
+  auto range = std::upper_bound(decision.ranges.begin(), decision.ranges.end(), m,
+                                [](int64_t size, const PlannedRange& r) { return size < r.m_min; });
+  return range == decision.ranges.begin() ? *range : *std::prev(range);
+}
+
+namespace {
+
+// Selections per (rule, layer class): a model of thousands of rows has tens of classes.
+class Selections {
+ public:
+  Selections(const std::vector<RequestRule>& rules, const Registry& registry, const SelectionContext& context)
+      : rules_(rules), registry_(registry), context_(context) {}
+
+  std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule) {
+    std::shared_ptr<const Selection>& selection = cache_[{rule, layer_class(layer)}];
+    if (!selection) {
+      const KernelList* list = registry_.find(context_.device.platform, layer.family);
+      selection = std::make_shared<const Selection>(select(layer, rules_[rule], list, context_));
+    }
+    return selection;
+  }
+
+ private:
+  const std::vector<RequestRule>& rules_;
+  const Registry& registry_;
+  const SelectionContext& context_;
+  std::map<std::pair<size_t, std::string>, std::shared_ptr<const Selection>> cache_;
+};
+
+// Names and patterns of the policy that touched nothing, in the order rules, then --disable; each once.
+std::vector<std::string> unused_of(const std::vector<RequestRule>& rules, const std::set<size_t>& used_rules,
+                                   const std::vector<SelectedRow>& rows, const Policy& policy) {
+  std::vector<std::string> unused;
+  const auto add = [&](const std::string& item) {
+    if (std::find(unused.begin(), unused.end(), item) == unused.end()) unused.push_back(item);
+  };
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const bool says_something = rules[i].scope != RequestRule::Scope::global || rules[i].asks();
+    if (says_something && used_rules.count(i) == 0) add(rules[i].label);
+  }
+
+  std::set<std::pair<const Kernel*, Family>> candidates;
+  std::set<const Selection*> seen;
+  for (const SelectedRow& row : rows)
+    if (seen.insert(row.selection).second)
+      for (const Verdict& verdict : row.selection->decision.candidates)
+        candidates.insert({verdict.kernel, row.layer->family});
+  for (const std::string& pattern : policy.disable)
+    if (std::none_of(candidates.begin(), candidates.end(),
+                     [&](const auto& candidate) { return disables(pattern, *candidate.first, candidate.second); }))
+      add(pattern);
+  return unused;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(PlanRequest request) {
+  static const Store empty_store;
+  const Registry& registry = request.registry ? *request.registry : builtin_registry();
+  GEARSHIFT_TRY(Policy policy, checked_policy(std::move(request.policy), registry));
+  const SelectionContext context{request.device, policy, request.store ? *request.store : empty_store};
+  const std::vector<RequestRule> rules = request_rules(policy);
+
+  Selections selections(rules, registry, context);
+  std::vector<SelectedRow> rows;
+  std::set<size_t> used_rules;
+  Plan plan;
+  plan.layers.reserve(request.layers.size());
+  for (LayerSpec& layer : request.layers) {
+    const size_t rule = request_for(rules, layer);
+    const std::shared_ptr<const Selection> selection = selections.of(layer, rule);
+    if (selection->requested || !rules[rule].asks()) used_rules.insert(rule);
+    plan.layers.push_back({std::move(layer), {selection, &selection->decision}});
+    rows.push_back({&plan.layers.back().layer, selection.get()});
+  }
+  if (std::optional<ErrorInfo> refusal = refusal_of(rows, context)) return *std::move(refusal);
+
+  plan.model_path = std::move(request.model_path);
+  static const std::vector<UnknownModule> none;
+  plan.warnings = warnings_of(rows, request.model ? request.model->unknown : none, context);
+  plan.unused = unused_of(rules, used_rules, rows, policy);
+  if (request.model) {
+    plan.architecture = request.model->architecture;
+    plan.quant_method = request.model->quant_method;
+    plan.linear_layers = static_cast<int64_t>(request.model->layers.size());
+    plan.skipped = request.model->skipped;
+  }
+  plan.device = std::move(request.device);
+  plan.policy = std::move(policy);
+  plan.hash = decision_hash(plan);
+  return plan;
+}
+
+}  // namespace gearshift

@@ -1,0 +1,159 @@
+#include "plan/select.h"
+
+#include <algorithm>
+
+#include "plan/arithmetic.h"
+#include "plan/choice.h"
+
+namespace gearshift {
+namespace {
+
+std::vector<Contender> contenders_of(const Choice& choice) {
+  std::vector<Contender> contenders;
+  for (size_t i = 0; i < choice.candidates.size(); ++i) {
+    const GatedCandidate& candidate = choice.candidates[i];
+    if (candidate.refusal) continue;
+    Contender contender;
+    contender.candidate = i;
+    contender.tier = choice.heard && !asked_for(candidate, choice.request) ? 1 : 0;
+    contender.allowed = candidate.allowed;
+    // A line that prefers no batch size at all is a line without preference; one kernel for all has no use for any.
+    if (!choice.context.policy.single_kernel)
+      contender.preferred = batch_range(candidate.entry->m_min, candidate.entry->m_max).value_or(BatchRange{});
+    contender.layout = kernel_of(candidate).layout;
+    contenders.push_back(std::move(contender));
+  }
+  return contenders;
+}
+
+void decide_fallback(const Choice& choice, const BatchSet& missing, Selection& selection) {
+  if (!selection.requested || missing.empty()) return;
+  std::string reason;
+  if (choice.heard) {
+    selection.fallback = FallbackKind::not_usable;
+    reason = why_not_usable(choice, missing);
+  } else {
+    selection.fallback = FallbackKind::not_covered;
+    reason = choice.request.backend + " has no kernel for " + std::string(name(choice.layer.family)) + " on " +
+             std::string(name(choice.context.device.platform)) + " in this build";
+  }
+  selection.decision.fallback = PlanFallback{choice.request.backend, std::move(reason)};
+}
+
+// ---- what follows from the chosen kernels ---------------------------------------------------------------------------
+
+void fill_ranges(const Choice& choice, Decision& decision) {
+  for (const Assignment& assignment : choice.layout.assignments) {
+    PlannedRange range;
+    range.m_min = assignment.range.min;
+    range.m_max = assignment.range.max == kNoBound ? 0 : assignment.range.max;
+    range.kernel = &kernel_of(choice.candidates[assignment.candidate]);
+    range.activation = activation_word(*range.kernel, choice.layer, choice.context.policy.dtype);
+    decision.ranges.push_back(range);
+  }
+}
+
+void fill_arithmetic(const LayerSpec& layer, Decision& decision) {
+  auto range = std::find_if(decision.ranges.begin(), decision.ranges.end(),
+                            [&](const PlannedRange& r) { return upgrades_activations(*r.kernel, layer); });
+  if (range != decision.ranges.end())
+    decision.differs = "activation_upgraded";
+  else
+    range = decision.ranges.begin();
+  decision.weight_arithmetic = name(layer.scheme.weight.format);
+  decision.activation_arithmetic = range->activation;
+  decision.accumulator = range->kernel->accumulator;
+}
+
+// Shapes come from files; an account that would overflow says "more than there is".
+uint64_t times(int64_t bytes, int64_t count) {
+  uint64_t product = 0;
+  const bool overflows = __builtin_mul_overflow(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)),
+                                                static_cast<uint64_t>(count), &product);
+  return overflows ? std::numeric_limits<uint64_t>::max() : product;
+}
+
+void fill_memory(const Choice& choice, Decision& decision) {
+  if (choice.layout.packed != nullptr)
+    decision.second_layout_bytes =
+        times(choice.layout.packed->bytes(choice.layer), std::max<int64_t>(choice.layer.experts, 1));
+  // Weights are packed straight from the mapped file, so nothing is held besides the packed bytes.
+  decision.prepare_peak_bytes = decision.second_layout_bytes;
+  for (int64_t m : choice.context.policy.batch) {
+    const Kernel& kernel = *range_for(decision, m).kernel;
+    const int64_t bytes =
+        kernel.workspace_bytes ? kernel.workspace_bytes(choice.layer, m, choice.context.policy.threads) : 0;
+    decision.workspace_bytes.emplace_back(m, bytes);
+  }
+}
+
+bool can_run_here(const DeviceProfile& device, const Decision& decision) {
+  return device.present && device.platform == Platform::cpu &&
+         std::all_of(decision.ranges.begin(), decision.ranges.end(),
+                     [](const PlannedRange& range) { return range.kernel->platform == Platform::cpu; });
+}
+
+// ---- quarantines ----------------------------------------------------------------------------------------------------
+
+std::vector<std::string> quarantine_notes(const Choice& choice) {
+  std::vector<std::string> notes;
+  for (const GatedCandidate& candidate : choice.candidates) {
+    if (choice.filtered && !asked_for(candidate, choice.request)) continue;
+    for (const Quarantine* row : candidate.quarantines)
+      notes.push_back(row->kernel + " for " + text(*batch_range(row->m_min, row->m_max)) +
+                      (row->reason.empty() ? "" : ": " + row->reason));
+  }
+  return notes;
+}
+
+bool served_without_quarantines(const std::vector<GatedCandidate>& candidates, const BatchSet& unserved) {
+  BatchSet allowed;
+  for (const GatedCandidate& candidate : candidates)
+    if (!candidate.refusal || candidate.refusal->stage == Stage::self_check)
+      for (BatchRange range : candidate.contract_allows.ranges()) allowed.add(range);
+  return std::all_of(unserved.ranges().begin(), unserved.ranges().end(),
+                     [&](BatchRange range) { return allowed.contains(range); });
+}
+
+}  // namespace
+
+Selection select(const LayerSpec& layer, const RequestRule& request, const KernelList* list,
+                 const SelectionContext& context) {
+  Selection selection;
+  Decision& decision = selection.decision;
+  decision.layer_class = layer_class(layer);
+
+  Choice choice{layer, request, context, {}, {}, false, false};
+  if (list != nullptr)
+    for (const ListEntry& entry : list->entries)
+      choice.candidates.push_back(pass_gates(entry, layer, decision.layer_class, context));
+
+  const bool covered = std::any_of(choice.candidates.begin(), choice.candidates.end(),
+                                   [&](const GatedCandidate& candidate) { return asked_for(candidate, request); });
+  const bool speaks_of_layer = covered || request.scope != RequestRule::Scope::global || layer.family != Family::bf16;
+  selection.requested = request.asks() && speaks_of_layer && context.policy.force_kernel.empty();
+  choice.heard = selection.requested && covered;
+
+  choice.layout = choose_layout(contenders_of(choice));
+  BatchSet served_as_asked;
+  for (const Assignment& assignment : choice.layout.assignments)
+    if (asked_for(choice.candidates[assignment.candidate], request)) served_as_asked.add(assignment.range);
+  const BatchSet missing = served_as_asked.complement();
+  choice.filtered = choice.heard && missing.empty();
+  decide_fallback(choice, missing, selection);
+
+  decision.candidates = verdicts_of(choice);
+  selection.quarantined = quarantine_notes(choice);
+  selection.unserved = batches(choice.layout.assignments).complement();
+  fill_ranges(choice, decision);
+  if (!selection.unserved.empty()) {
+    selection.unserved_by_quarantine = served_without_quarantines(choice.candidates, selection.unserved);
+    return selection;
+  }
+  fill_arithmetic(layer, decision);
+  fill_memory(choice, decision);
+  decision.runnable = can_run_here(context.device, decision);
+  return selection;
+}
+
+}  // namespace gearshift

@@ -1,0 +1,29 @@
+// One layer class under one request -> its decision. Pure, and the only place where a kernel is chosen.
+#pragma once
+
+#include "plan/gates.h"
+#include "plan/requests.h"
+
+namespace gearshift {
+
+enum class FallbackKind : uint8_t {
+  none,
+  not_covered,  // the requested backend has no kernel in the list
+  not_usable    // it has, and for some batch size all of them are ruled out
+};
+
+struct Selection {
+  Decision decision;       // its ranges leave `unserved` open
+  bool requested = false;  // a backend was asked for and the question was heard (see select)
+  FallbackKind fallback = FallbackKind::none;
+  BatchSet unserved;                     // batch sizes that no candidate serves
+  bool unserved_by_quarantine = false;   // without quarantines there were none
+  std::vector<std::string> quarantined;  // "KERNEL for M 17 and up: REASON", for each row that took something away
+};
+
+// `list` may be nullptr: nothing is registered. A global request is not heard by unquantized layers whose list has no
+// kernel of that backend: it speaks of quantized families.
+Selection select(const LayerSpec& layer, const RequestRule& request, const KernelList* list,
+                 const SelectionContext& context);
+
+}  // namespace gearshift
