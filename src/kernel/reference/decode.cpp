@@ -266,7 +266,7 @@ int64_t StoredWeights::scale_index(int64_t n, int64_t group) const {
 
 float StoredWeights::scale(int64_t n, int64_t group) const {
   if (!quantized_ || part_->scale.empty()) return 1;
-  return load_float(part_->scale.data(), scale_index(n, group), scheme_->scale);
+  return load_float(part_->scale.data(), scale_index(n, group), part_->scale_dtype);
 }
 
 int64_t StoredWeights::group_of(int64_t k) const {

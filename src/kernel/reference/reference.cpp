@@ -170,7 +170,7 @@ void reference_rows(const LayerWeights& weights, const ConstMatrix& x, std::span
 double unit_roundoff(DType dtype) {
   switch (dtype) {
     case DType::bf16:
-      return 0x1p-9;
+      return 0x1p-8;
     case DType::f16:
       return 0x1p-11;
     case DType::f32:
