@@ -1,4 +1,5 @@
 // Which modules become one row (cli.md, "layers"), and in which order rows stand.
+#include <algorithm>
 #include <random>
 
 #include "layer/table.h"

@@ -1,4 +1,6 @@
 // Which modules are linear layers, tied heads, refusals, and the words of layer.h.
+#include <algorithm>
+
 #include "layer/table.h"
 
 namespace gearshift::test {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gearshift/checkpoint.h"
 #include "gearshift/layer.h"
 
 namespace gearshift::test {
