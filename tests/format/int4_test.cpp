@@ -101,7 +101,8 @@ TEST(Int4, RoundTrip) {
           ASSERT_GE(q, int_min(bits));
           ASSERT_LE(q, int_max(bits));
           const bool inside = q > int_min(bits) && q < int_max(bits);
-          const double bound = scale.scale * (inside ? 0.5 : 1.0) * (1 + 1e-5);
+          // Quotient and product round in fp32, each by up to 2^-24 of the value.
+          const double bound = scale.scale * (inside ? 0.5 : 1.0) + 0x1p-22 * std::fabs(value);
           ASSERT_NEAR(int_decode_value(q, scale), value, bound) << bits;
         }
       }

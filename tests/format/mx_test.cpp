@@ -68,7 +68,7 @@ TEST(Mx, ScaledAmaxLiesWhereTheRuleSays) {
     for (int i = 0; i < 20'000; ++i) {
       const float amax = std::fabs(random.any_finite());
       const auto scaled = [&](MxRule rule) { return std::ldexp(double{amax}, 127 - mx_scale(amax, rule, element)); };
-      if (std::ilogb(amax) - element.emax() < -126 || std::ilogb(amax) - element.emax() > 126) continue;
+      if (std::fabs(std::logb(amax) - element.emax()) > 126) continue;  // clamped
       ASSERT_GE(scaled(MxRule::floor), binade);
       ASSERT_LT(scaled(MxRule::floor), 2 * binade);
       ASSERT_GT(scaled(MxRule::ceil), element.max / 2);
