@@ -38,9 +38,8 @@ std::vector<std::string> targets_of(const Group& group, const std::vector<LayerS
     return {"Linear"};
   }
   const auto selected = [&](const std::string& name) {
-    return std::any_of(group.rules.begin(), group.rules.end(), [&](int r) {
-      return glob_match(rules[static_cast<size_t>(r)].glob, name);
-    });
+    return std::any_of(group.rules.begin(), group.rules.end(),
+                       [&](int r) { return glob_match(rules[static_cast<size_t>(r)].glob, name); });
   };
   bool exact = true;
   for (size_t i = 0; i < layers.size() && exact; ++i) {

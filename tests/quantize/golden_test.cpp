@@ -34,7 +34,7 @@ TEST_P(Golden, CodesAndScalesAreThoseOfTheLibrary) {
 INSTANTIATE_TEST_SUITE_P(Presets, Golden,
                          testing::Values("NVFP4", "NVFP4A16", "FP8_DYNAMIC", "FP8", "FP8_BLOCK", "INT8", "W4A16",
                                          "W4A16_ASYM", "MXFP4", "MXFP8"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace gearshift

@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Presets, ReadBack,
                          testing::Values(Expected{"NVFP4", Format::e2m1, Format::e2m1},
                                          Expected{"nvfp4a16", Format::e2m1, std::nullopt},
                                          Expected{"Fp8_Dynamic", Format::e4m3, Format::e4m3}),
-                         [](const auto& info) { return std::string(info.param.preset); });
+                         [](const auto& test) { return std::string(test.param.preset); });
 
 class Rounding : public QuantizeTest, public testing::WithParamInterface<std::pair<const char*, double>> {};
 TEST_P(Rounding, ErrorOfNormalWeightsIsThatOfTheFormat) {
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Presets, Rounding,
                                          std::pair{"INT8", 0.012}, std::pair{"W4A16", 0.14},
                                          std::pair{"W4A16_ASYM", 0.14}, std::pair{"MXFP4", 0.17},
                                          std::pair{"MXFP8", 0.05}),
-                         [](const auto& info) { return std::string(info.param.first); });
+                         [](const auto& test) { return std::string(test.param.first); });
 
 // ---- rules ----
 
