@@ -70,13 +70,15 @@ struct Checkpoint::State {
   Result<void> sort_tensors() {
     const auto before = [](const TensorInfo& a, const TensorInfo& b) { return natural_less(a.name, b.name); };
     if (!std::is_sorted(tensors.begin(), tensors.end(), before)) {
-      // Numbers are sorted instead of the tensors, which are costly to move.
-      std::vector<uint32_t> order(tensors.size());
-      for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
-      std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return before(tensors[a], tensors[b]); });
+      // Names are sorted instead of the tensors, which are costly to move and to look into.
+      std::vector<std::pair<std::string_view, size_t>> order;
+      order.reserve(tensors.size());
+      for (const TensorInfo& tensor : tensors) order.emplace_back(tensor.name, order.size());
+      std::sort(order.begin(), order.end(),
+                [](const auto& a, const auto& b) { return natural_less(a.first, b.first); });
       std::vector<TensorInfo> sorted;
       sorted.reserve(tensors.size());
-      for (const uint32_t i : order) sorted.push_back(std::move(tensors[i]));
+      for (const auto& [name, i] : order) sorted.push_back(std::move(tensors[i]));
       tensors = std::move(sorted);
     }
     const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
