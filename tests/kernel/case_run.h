@@ -128,30 +128,42 @@ inline Ran run_guarded(const Kernel& kernel, const MadeLayer& layer, GuardedMatr
   return ran;
 }
 
-// How many elements are outside the kernel's bound, and where the first is.
+// What the reference says of the first `m` rows of x.
+struct Answers {
+  std::vector<double> y, magnitude;  // [M,N]
+};
+inline Answers answers(const Kernel& kernel, const MadeLayer& layer, GuardedMatrix& x, int64_t m) {
+  std::vector<int64_t> rows(static_cast<size_t>(m));
+  for (int64_t i = 0; i < m; ++i) rows[static_cast<size_t>(i)] = i;
+  Answers wanted;
+  wanted.y.resize(static_cast<size_t>(m * layer.spec.n));
+  wanted.magnitude.resize(wanted.y.size());
+  ConstMatrix view = x.const_matrix();
+  view.rows = m;
+  reference_rows(layer.weights, view, rows, kernel.activation, wanted.y.data(), wanted.magnitude.data(), 2);
+  return wanted;
+}
+
+// How many elements are outside the kernel's bound, and where the first is. `wanted` may have more rows than were run.
 struct Verdict {
   int64_t wrong = 0;
   std::string first;
 };
-inline Verdict judge(const Kernel& kernel, const MadeLayer& layer, GuardedMatrix& x, int64_t m, DType dtype,
-                     const Ran& ran) {
-  const int64_t n = layer.spec.n;
-  std::vector<int64_t> rows(static_cast<size_t>(m));
-  for (int64_t i = 0; i < m; ++i) rows[static_cast<size_t>(i)] = i;
-  std::vector<double> wanted(static_cast<size_t>(m * n)), magnitude(wanted.size());
-  ConstMatrix view = x.const_matrix();
-  view.rows = m;
-  reference_rows(layer.weights, view, rows, kernel.activation, wanted.data(), magnitude.data(), 2);
+inline Verdict judge(const Kernel& kernel, const LayerSpec& layer, const Answers& wanted, DType dtype, const Ran& ran) {
+  const auto n = static_cast<size_t>(layer.n);
   Verdict verdict;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (within_bound(kernel, layer.spec.k, magnitude[i], wanted[i], ran.y[i], dtype)) continue;
+  for (size_t i = 0; i < ran.y.size(); ++i) {
+    if (within_bound(kernel, layer.k, wanted.magnitude[i], wanted.y[i], ran.y[i], dtype)) continue;
     if (verdict.wrong++ == 0) {
-      verdict.first = "row " + std::to_string(i / static_cast<size_t>(n)) + ", column " +
-                      std::to_string(i % static_cast<size_t>(n)) + ": " + std::to_string(ran.y[i]) + " instead of " +
-                      std::to_string(wanted[i]);
+      verdict.first = "row " + std::to_string(i / n) + ", column " + std::to_string(i % n) + ": " +
+                      std::to_string(ran.y[i]) + " instead of " + std::to_string(wanted.y[i]);
     }
   }
   return verdict;
+}
+inline Verdict judge(const Kernel& kernel, const MadeLayer& layer, GuardedMatrix& x, int64_t m, DType dtype,
+                     const Ran& ran) {
+  return judge(kernel, layer.spec, answers(kernel, layer, x, m), dtype, ran);
 }
 
 }  // namespace gearshift::testing

@@ -68,7 +68,7 @@ TEST_P(EveryKernel, MatchesTheReferenceInsideItsContract) {
   const Kernel& kernel = *GetParam();
   std::mt19937_64 random(fresh_seed());
   const std::vector<std::pair<std::vector<int64_t>, int64_t>> shapes = {
-      {{1}, 1}, {{17, 5}, 31}, {{96}, 160}, {{3, 64, 33}, 528}};
+      {{1}, 1}, {{17, 5}, 31}, {{64}, 160}, {{3, 49, 17}, 528}};
   const DType dtypes[] = {DType::bf16, DType::f16, DType::f32};
   int ran = 0;
   for (const Named& scheme : all_schemes()) {
@@ -82,18 +82,21 @@ TEST_P(EveryKernel, MatchesTheReferenceInsideItsContract) {
       constexpr int64_t kRows = 33;
       GuardedMatrix x(dtype, kRows, layer.spec.k, static_cast<int64_t>(random() % 3));
       fill_activations(x, kRows, layer.spec.k, random);
+      const bool alone = rows_depend(kernel, scheme.scheme);
+      const Answers all = answers(kernel, layer, x, kRows);
       for (Isa isa : levels()) {
         const ForcedIsa forced(isa);
         std::map<int64_t, Ran> by_m;
         for (int64_t m : {int64_t{0}, int64_t{1}, int64_t{7}, kRows}) {
           by_m[m] = run_guarded(kernel, layer, x, m, dtype, 1 + static_cast<int>(random() % 3));
-          const Verdict verdict = judge(kernel, layer, x, m, dtype, by_m[m]);
+          const Verdict verdict =
+              alone ? judge(kernel, layer, x, m, dtype, by_m[m]) : judge(kernel, layer.spec, all, dtype, by_m[m]);
           ASSERT_EQ(verdict.wrong, 0) << kernel.name << " on " << scheme.name << " N " << layer.spec.n << " K "
                                       << layer.spec.k << " M " << m << " " << name(isa) << " " << name(dtype) << ": "
                                       << verdict.first;
           ++ran;
         }
-        if (!kernel.contract.bits_same_for_any_m || rows_depend(kernel, scheme.scheme)) continue;
+        if (!kernel.contract.bits_same_for_any_m || alone) continue;
         for (const auto& [m, result] : by_m) {
           for (size_t i = 0; i < result.y.size(); ++i) {
             ASSERT_EQ(result.y[i], by_m[kRows].y[i])
@@ -242,7 +245,7 @@ TEST(Case74, EmptyBatchThenANormalOne) {
   for (const Kernel* kernel : registered()) {
     for (const Named& scheme : all_schemes()) {
       if (!serves(*kernel, scheme.family)) continue;
-      const MadeLayer layer(scheme, {256}, 256, random());
+      const MadeLayer layer(scheme, {64}, 256, random());
       if (refuses(*kernel, layer.spec, host(), DType::bf16)) continue;
       GuardedMatrix x(DType::bf16, 1, 256, 0);
       fill_activations(x, 1, 256, random);
