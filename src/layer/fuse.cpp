@@ -50,38 +50,52 @@ LayerSpec join(std::vector<LayerSpec>& layers, const std::vector<size_t>& set, s
   return row;
 }
 
-// Joins siblings; rows that went into another one are left with no modules.
-void join_siblings(std::vector<LayerSpec>& layers) {
-  std::unordered_map<std::string, size_t> index;
+struct Join {
+  std::vector<size_t> rows;
+  std::string fused;
+};
+
+// Which rows to join, decided before any of them moves.
+std::vector<Join> sibling_joins(const std::vector<LayerSpec>& layers) {
+  std::unordered_map<std::string_view, size_t> index;
   index.reserve(layers.size());
   for (size_t i = 0; i < layers.size(); ++i) index.emplace(layers[i].name, i);
+  std::vector<Join> joins;
+  std::vector<bool> seen(layers.size());
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (layers[i].modules.empty() || layers[i].stacked || !layers[i].parts.empty()) continue;
+    if (seen[i] || layers[i].stacked) continue;
     const std::string_view last = last_component(layers[i].name);
     for (const FusedName& siblings : fused_names()) {
       if (std::find(siblings.parts.begin(), siblings.parts.end(), last) == siblings.parts.end()) continue;
-      std::string fused = sibling(layers[i].name, siblings.fused);
       std::vector<size_t> present;
       for (std::string_view part : siblings.parts) {
         const auto found = part.empty() ? index.end() : index.find(sibling(layers[i].name, part));
-        if (found != index.end() && !layers[found->second].stacked && !layers[found->second].modules.empty()) {
-          present.push_back(found->second);
-        }
+        if (found == index.end() || layers[found->second].stacked) continue;
+        present.push_back(found->second);
+        seen[found->second] = true;
       }
-      const std::vector<size_t> set = agreeing(layers, present);
-      if (set.empty() || index.contains(fused)) break;
-      LayerSpec row = join(layers, set, std::move(fused));
-      for (size_t used : set) layers[used].modules.clear();
-      layers[set.front()] = std::move(row);
+      Join join{agreeing(layers, present), sibling(layers[i].name, siblings.fused)};
+      if (!join.rows.empty() && !index.contains(join.fused)) joins.push_back(std::move(join));
       break;
     }
+  }
+  return joins;
+}
+
+// Rows that went into another one are left with no modules.
+void join_siblings(std::vector<LayerSpec>& layers) {
+  for (Join& planned : sibling_joins(layers)) {
+    LayerSpec row = join(layers, planned.rows, std::move(planned.fused));
+    for (size_t used : planned.rows) layers[used].modules.clear();
+    layers[planned.rows.front()] = std::move(row);
   }
 }
 
 bool same_expert_row(const LayerSpec& a, const LayerSpec& b) {
   if (!may_join(a, b) || a.n != b.n || a.bias != b.bias || a.modules.size() != b.modules.size()) return false;
   for (size_t i = 0; i < a.modules.size(); ++i) {
-    if (a.modules[i].n != b.modules[i].n || last_component(a.modules[i].name) != last_component(b.modules[i].name)) return false;
+    if (a.modules[i].n != b.modules[i].n || last_component(a.modules[i].name) != last_component(b.modules[i].name))
+      return false;
   }
   return true;
 }
@@ -111,8 +125,9 @@ void join_experts(std::vector<LayerSpec>& layers) {
   for (auto& [prefix, container] : containers) {
     for (auto& [rest, rows] : container.rows) {
       const LayerSpec& first = layers[rows.front()];
-      const bool all = rows.size() == container.numbers.size() &&
-                       std::all_of(rows.begin(), rows.end(), [&](size_t i) { return same_expert_row(first, layers[i]); });
+      const bool all = rows.size() == container.numbers.size() && std::all_of(rows.begin(), rows.end(), [&](size_t i) {
+                         return same_expert_row(first, layers[i]);
+                       });
       if (!all) continue;
       LayerSpec row = std::move(layers[rows.front()]);
       const std::vector<std::string> parts = row.parts.empty() ? std::vector<std::string>{row.name} : row.parts;
@@ -136,14 +151,15 @@ void join_experts(std::vector<LayerSpec>& layers) {
 std::vector<LayerSpec> fuse(std::vector<LayerSpec> layers) {
   join_siblings(layers);
   join_experts(layers);
-  layers.erase(std::remove_if(layers.begin(), layers.end(), [](const LayerSpec& layer) { return layer.modules.empty(); }),
-               layers.end());
+  layers.erase(
+      std::remove_if(layers.begin(), layers.end(), [](const LayerSpec& layer) { return layer.modules.empty(); }),
+      layers.end());
   // A fused row stands where its first part would.
   auto place = [](const LayerSpec& layer) -> std::string_view {
     return layer.parts.empty() ? std::string_view(layer.name) : std::string_view(layer.parts.front());
   };
-  std::stable_sort(layers.begin(), layers.end(),
-                   [&](const LayerSpec& a, const LayerSpec& b) { return natural_less(place(a), place(b)); });
+  const auto earlier = [&](const LayerSpec& a, const LayerSpec& b) { return natural_less(place(a), place(b)); };
+  if (!std::is_sorted(layers.begin(), layers.end(), earlier)) std::stable_sort(layers.begin(), layers.end(), earlier);
   return layers;
 }
 

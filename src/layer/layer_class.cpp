@@ -21,11 +21,16 @@ class Key {
 
 std::string_view grouping_word(Grouping::Kind kind) {
   switch (kind) {
-    case Grouping::Kind::tensor: return "tensor";
-    case Grouping::Kind::row: return "row";
-    case Grouping::Kind::group: return "group";
-    case Grouping::Kind::whole_row: return "whole_row";
-    case Grouping::Kind::block: return "block";
+    case Grouping::Kind::tensor:
+      return "tensor";
+    case Grouping::Kind::row:
+      return "row";
+    case Grouping::Kind::group:
+      return "group";
+    case Grouping::Kind::whole_row:
+      return "whole_row";
+    case Grouping::Kind::block:
+      return "block";
   }
   return "";
 }
@@ -41,7 +46,9 @@ void add_scheme(const Scheme& scheme, Key* key) {
   if (!scheme.activation) return;
   const ActivationScheme& activation = *scheme.activation;
   key->word("a:").word(name(activation.format)).word(name(activation.granularity)).number("", activation.group);
-  key->flag("dynamic", activation.dynamic).flag("zero_point", !activation.symmetric).flag("stored", activation.stored_scale);
+  key->flag("dynamic", activation.dynamic)
+      .flag("zero_point", !activation.symmetric)
+      .flag("stored", activation.stored_scale);
   key->flag("multiplies", activation.stored_multiplies).number("rule", static_cast<int64_t>(activation.rule));
   if (activation.amax_limit > 0) key->word("limit" + std::to_string(activation.amax_limit));
 }

@@ -11,20 +11,45 @@ namespace {
 
 // Tensors that only quantized modules have (formats.md section 1). `scale` and `scales` are not here: activations and
 // norms have them, too.
-constexpr std::array<std::string_view, 31> kQuantizationSuffixes = {
-    "weight_packed", "weight_scale",  "weight_scale_inv", "weight_scale_2", "weight_global_scale", "weight_zero_point",
-    "weight_g_idx",  "weight_shape",  "input_scale",      "input_scale_2",  "input_global_scale",  "input_zero_point",
-    "pre_quant_scale", "svdquant_lora_a", "svdquant_lora_b", "qweight",     "qzeros",              "g_idx",
-    "blocks",        "B",             "SCB",              "trellis",        "suh",                 "svh",
-    "W_q",           "q_weight",      "q_scale_max",      "q_groups",       "q_invperm",           "weight.absmax",
-    "weight.quant_map"};
+constexpr std::array<std::string_view, 31> kQuantizationSuffixes = {"weight_packed",
+                                                                    "weight_scale",
+                                                                    "weight_scale_inv",
+                                                                    "weight_scale_2",
+                                                                    "weight_global_scale",
+                                                                    "weight_zero_point",
+                                                                    "weight_g_idx",
+                                                                    "weight_shape",
+                                                                    "input_scale",
+                                                                    "input_scale_2",
+                                                                    "input_global_scale",
+                                                                    "input_zero_point",
+                                                                    "pre_quant_scale",
+                                                                    "svdquant_lora_a",
+                                                                    "svdquant_lora_b",
+                                                                    "qweight",
+                                                                    "qzeros",
+                                                                    "g_idx",
+                                                                    "blocks",
+                                                                    "B",
+                                                                    "SCB",
+                                                                    "trellis",
+                                                                    "suh",
+                                                                    "svh",
+                                                                    "W_q",
+                                                                    "q_weight",
+                                                                    "q_scale_max",
+                                                                    "q_groups",
+                                                                    "q_invperm",
+                                                                    "weight.absmax",
+                                                                    "weight.quant_map"};
 
 // Suffixes of the tensor that holds a module's codes.
 constexpr std::array<std::string_view, 8> kWeightSuffixes = {"weight", "weight_packed", "qweight", "blocks",
                                                              "B",      "trellis",       "W_q",     "q_weight"};
 
 // Expert stacks whose tensors hang off the parent: stem, then one of these endings. "" is the weight itself.
-constexpr std::array<std::string_view, 8> kStackStems = {"gate_up_proj", "gate_proj", "down_proj", "up_proj", "w13", "w1", "w2", "w3"};
+constexpr std::array<std::string_view, 8> kStackStems = {"gate_up_proj", "gate_proj", "down_proj", "up_proj",
+                                                         "w13",          "w1",        "w2",        "w3"};
 struct Ending {
   std::string_view ending, suffix;
 };
@@ -95,8 +120,8 @@ bool is_draft(std::string_view name, int64_t hidden_layers) {
   if (has_component(name, "mtp") || has_component(name, "mtp_layers")) return true;
   if (hidden_layers <= 0) return false;
   // The language model's own layers: `layers.N` without a tower or an encoder before it.
-  for (std::string_view prefix : {"model.layers.", "model.language_model.layers.", "language_model.model.layers.", "layers.",
-                                  "backbone.layers.", "language_model.layers."}) {
+  for (std::string_view prefix : {"model.layers.", "model.language_model.layers.", "language_model.model.layers.",
+                                  "layers.", "backbone.layers.", "language_model.layers."}) {
     if (!name.starts_with(prefix)) continue;
     const std::string_view rest = name.substr(prefix.size());
     const std::optional<int64_t> number = parse_integer(rest.substr(0, rest.find('.')));
@@ -114,8 +139,8 @@ bool is_embedding(std::string_view last) {
 bool is_norm(std::string_view last) { return last.find("norm") != std::string_view::npos; }
 
 bool is_convolution(std::string_view last) {
-  return last == "conv" || last.find("conv1d") != std::string_view::npos || last.find("conv2d") != std::string_view::npos ||
-         last.find("conv3d") != std::string_view::npos;
+  return last == "conv" || last.find("conv1d") != std::string_view::npos ||
+         last.find("conv2d") != std::string_view::npos || last.find("conv3d") != std::string_view::npos;
 }
 
 // The embedding that a tied head shares: the language model's own, not a tower's or a draft layer's.
@@ -135,7 +160,8 @@ const ModuleTensors* token_embedding(const std::vector<ModuleTensors>& modules) 
 bool has_head(const std::vector<ModuleTensors>& modules) {
   return std::any_of(modules.begin(), modules.end(), [](const ModuleTensors& module) {
     const std::string_view last = last_component(module.name);
-    const bool top = parent(module.name).empty() || parent(module.name) == "model" || parent(module.name) == "language_model";
+    const bool top =
+        parent(module.name).empty() || parent(module.name) == "model" || parent(module.name) == "language_model";
     return !module.draft && (last == "lm_head" || (top && (last == "head" || last == "output")));
   });
 }
@@ -173,8 +199,10 @@ std::vector<ModuleTensors> group_modules(const Checkpoint& checkpoint, const Mod
       modules.push_back(std::move(head));
     }
   }
-  std::stable_sort(modules.begin(), modules.end(),
-                   [](const ModuleTensors& a, const ModuleTensors& b) { return natural_less(a.name, b.name); });
+  // Tensors come in natural order, so that modules almost always do, too.
+  const auto earlier = [](const ModuleTensors& a, const ModuleTensors& b) { return natural_less(a.name, b.name); };
+  if (!std::is_sorted(modules.begin(), modules.end(), earlier))
+    std::stable_sort(modules.begin(), modules.end(), earlier);
   return modules;
 }
 
@@ -199,8 +227,8 @@ ModuleKind kind_of(const ModuleTensors& module) {
   if (plain && codes->shape.size() < 2) return ModuleKind::other;
   if (is_embedding(last) || is_norm(last) || is_convolution(last)) return ModuleKind::matrix;
   if (plain && codes->shape.size() > 2) {
-    const bool stack = codes->shape.size() == 3 &&
-                       (module.raw_stack || has_component(module.name, "experts") || is_stack_container(last_component(parent(module.name))));
+    const bool stack = codes->shape.size() == 3 && (module.raw_stack || has_component(module.name, "experts") ||
+                                                    is_stack_container(last_component(parent(module.name))));
     return stack ? ModuleKind::linear : ModuleKind::matrix;
   }
   return ModuleKind::linear;
@@ -222,8 +250,9 @@ bool is_plain_float(const ModuleTensors& module) {
 
 bool is_router_like(std::string_view module_name) {
   const std::string_view last = last_component(module_name);
-  return last == "gate" || last == "wg" || last == "shared_expert_gate" || last.find("router") != std::string_view::npos ||
-         has_component(module_name, "router") || is_embedding(last) || is_norm(last);
+  return last == "gate" || last == "wg" || last == "shared_expert_gate" ||
+         last.find("router") != std::string_view::npos || has_component(module_name, "router") || is_embedding(last) ||
+         is_norm(last);
 }
 
 std::optional<ExpertName> expert_name(std::string_view name) {
@@ -233,7 +262,8 @@ std::optional<ExpertName> expert_name(std::string_view name) {
     const size_t number = at + key.size();
     const size_t end = std::min(name.find('.', number), name.size());
     const std::string_view digits = name.substr(number, end - number);
-    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos || end >= name.size()) continue;
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos || end >= name.size())
+      continue;
     return ExpertName{name.substr(0, number - 1), digits, name.substr(end + 1)};
   }
   return std::nullopt;

@@ -1,4 +1,5 @@
-// The tensor table as modules: which tensors belong together, and what kind of thing a module is by its names and shapes.
+// The tensor table as modules: which tensors belong together, and what kind of thing a module is by its names and
+// shapes.
 #pragma once
 
 #include <array>
@@ -9,7 +10,8 @@
 namespace gearshift {
 
 // The tensors of one module. Suffixes are those of formats.md ("weight", "weight_scale" ...); the tensors of an expert
-// stack that hang off their parent (`experts.gate_up_proj_scale_inv`) are given the suffix they would have behind a module.
+// stack that hang off their parent (`experts.gate_up_proj_scale_inv`) are given the suffix they would have behind a
+// module.
 struct ModuleTensors {
   std::string name;
   std::vector<std::pair<std::string_view, const TensorInfo*>> tensors;
@@ -26,7 +28,8 @@ enum class ModuleKind : uint8_t {
   other    // nothing of two dimensions
 };
 
-// Groups the checkpoint's tensors, natural order of names; adds a tied head where the config says so and no head is stored.
+// Groups the checkpoint's tensors, natural order of names; adds a tied head where the config says so and no head is
+// stored.
 std::vector<ModuleTensors> group_modules(const Checkpoint& checkpoint, const ModelConfig& config);
 
 ModuleKind kind_of(const ModuleTensors& module);

@@ -27,8 +27,8 @@ struct SideFile {
   std::string_view file, method;
 };
 constexpr std::array kSideFiles = {
-    SideFile{"hf_quant_config.json", "modelopt"},      SideFile{"quantize_config.json", "gptq"},
-    SideFile{"quant_config.json", "awq"},              SideFile{"quantization_config.json", "auto-round"},
+    SideFile{"hf_quant_config.json", "modelopt"}, SideFile{"quantize_config.json", "gptq"},
+    SideFile{"quant_config.json", "awq"},         SideFile{"quantization_config.json", "auto-round"},
     SideFile{"quant_cfg.json", "tensorrt-llm"},
 };
 
@@ -62,7 +62,8 @@ void look_into_config(const Json& config, QuantConfig* quant) {
   };
   const std::array places = {
       Place{object(config.find("quantization_config")), "config.json: quantization_config", "", false},
-      Place{object(config.at({"text_config", "quantization_config"})), "config.json: text_config.quantization_config", "", true},
+      Place{object(config.at({"text_config", "quantization_config"})), "config.json: text_config.quantization_config",
+            "", true},
       Place{object(config.find("compression_config")), "config.json: compression_config", "compressed-tensors", false},
       Place{object(config.at({"text_config", "compression_config"})), "config.json: text_config.compression_config",
             "compressed-tensors", true},
@@ -97,7 +98,12 @@ Result<void> look_into_side_files(const Checkpoint& checkpoint, ModelConfig* mod
     GEARSHIFT_TRY(Json json, parse_json(text, std::string(side.file)));
     auto root = std::make_shared<const Json>(std::move(json));
     if (!root->is(Json::Kind::object)) {
-      return ErrorInfo{ErrorCode::damaged_checkpoint, std::string(side.file), std::string(name(root->kind)), "a JSON object", "", {}};
+      return ErrorInfo{ErrorCode::damaged_checkpoint,
+                       std::string(side.file),
+                       std::string(name(root->kind)),
+                       "a JSON object",
+                       "",
+                       {}};
     }
     const Json* nested = object(root->find("quantization"));
     model->quant.dict = nested != nullptr ? nested : root.get();
@@ -138,7 +144,8 @@ Result<std::shared_ptr<const Json>> parse_object(const std::string& text, const 
   if (text.empty()) return std::make_shared<const Json>();
   GEARSHIFT_TRY(Json json, parse_json(text, file));
   if (!json.is(Json::Kind::object)) {
-    return ErrorInfo{ErrorCode::damaged_checkpoint, file, "a JSON " + std::string(name(json.kind)), "a JSON object", "", {}};
+    return ErrorInfo{
+        ErrorCode::damaged_checkpoint, file, "a JSON " + std::string(name(json.kind)), "a JSON object", "", {}};
   }
   return std::make_shared<const Json>(std::move(json));
 }

@@ -11,7 +11,7 @@ namespace gearshift {
 
 // The quantization dictionary of a checkpoint. `dict` is null when there is none.
 struct QuantConfig {
-  std::string method;          // lower case, aliases resolved: "compressed-tensors", "modelopt", "gptq"; "" when there is none
+  std::string method;  // lower case, aliases resolved: "compressed-tensors", "modelopt", "gptq"; "" when there is none
   const Json* dict = nullptr;  // borrowed from ModelConfig
   std::string source;          // for messages: "config.json: quantization_config"
   // The dictionary stands inside text_config: it covers the language model only, with names relative to it.
@@ -26,11 +26,11 @@ struct ModelConfig {
   std::shared_ptr<const Json> side;    // the side file that `quant.dict` came from; null otherwise
   QuantConfig quant;
   std::string architecture;
-  std::optional<DType> dtype;          // of activations, where a config states it
-  bool tied_head = false;              // tie_word_embeddings
-  int64_t hidden_layers = 0;           // num_hidden_layers; 0 unknown
-  int64_t hidden_size = 0;             // 0 unknown
-  int64_t experts = 0;                 // routed experts of a layer; 0 unknown or none
+  std::optional<DType> dtype;  // of activations, where a config states it
+  bool tied_head = false;      // tie_word_embeddings
+  int64_t hidden_layers = 0;   // num_hidden_layers; 0 unknown
+  int64_t hidden_size = 0;     // 0 unknown
+  int64_t experts = 0;         // routed experts of a layer; 0 unknown or none
 
   // Member of config.json or of its text_config; nullptr when neither has it.
   const Json* find(std::string_view key) const;

@@ -24,7 +24,8 @@ Result<std::unique_ptr<SchemeReader>> open_scheme(const ModelConfig& config) {
   return error;
 }
 
-// The reader of a checkpoint's scheme; with `allow_unknown` one that refuses module by module where the whole is refused.
+// The reader of a checkpoint's scheme; with `allow_unknown` one that refuses module by module where the whole is
+// refused.
 Result<std::unique_ptr<SchemeReader>> open_reader(const ModelConfig& config, bool allow_unknown) {
   Result<std::unique_ptr<SchemeReader>> reader = open_scheme(config);
   if (reader.ok() || !allow_unknown || reader.error().code != ErrorCode::unsupported_scheme) return reader;
@@ -34,7 +35,8 @@ Result<std::unique_ptr<SchemeReader>> open_reader(const ModelConfig& config, boo
 uint64_t stored_bytes(const ModuleScheme& read) {
   uint64_t bytes = 0;
   for (const StoredTensor& tensor : read.tensors) {
-    const bool scale = tensor.role == TensorRole::weight_scale && read.scheme.weight.grouping.kind != Grouping::Kind::tensor;
+    const bool scale =
+        tensor.role == TensorRole::weight_scale && read.scheme.weight.grouping.kind != Grouping::Kind::tensor;
     if (tensor.role != TensorRole::weight && !scale) continue;
     uint64_t elements = 1;
     for (int64_t d : tensor.shape) elements *= static_cast<uint64_t>(d);
@@ -105,7 +107,8 @@ Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown
     if (kind == ModuleKind::matrix) model.skipped.push_back(skipped_name(module));
     if (kind != ModuleKind::linear) continue;
     const RefusedFormat* refused = refused_by_tensors(module);
-    Result<ModuleScheme> read = refused != nullptr ? Result<ModuleScheme>(refusal(*refused, module.name)) : reader->read(module);
+    Result<ModuleScheme> read =
+        refused != nullptr ? Result<ModuleScheme>(refusal(*refused, module.name)) : reader->read(module);
     if (read.ok()) {
       model.layers.push_back(make_layer(module, *std::move(read)));
     } else if (allow_unknown && read.error().code == ErrorCode::unsupported_scheme) {

@@ -6,20 +6,22 @@
 namespace gearshift {
 namespace {
 
-constexpr std::array<std::string_view, 20> kFormats = {"float", "e4m3",  "e5m2",  "e2m1",  "e2m3",  "e3m2",  "int2",
-                                                       "int3",  "int4",  "int5",  "int6",  "int7",  "int8",  "uint2",
+constexpr std::array<std::string_view, 20> kFormats = {"float", "e4m3",  "e5m2",  "e2m1",  "e2m3",  "e3m2", "int2",
+                                                       "int3",  "int4",  "int5",  "int6",  "int7",  "int8", "uint2",
                                                        "uint3", "uint4", "uint5", "uint6", "uint7", "uint8"};
 constexpr std::array<int, 20> kFormatBits = {0, 8, 8, 4, 6, 6, 2, 3, 4, 5, 6, 7, 8, 2, 3, 4, 5, 6, 7, 8};
 
-constexpr std::array kFamilies = {
-    Family::bf16,  Family::w8a16_fp8, Family::fp8_w8a8,    Family::fp8_block_w8a8, Family::mxfp8,           Family::mxfp6,
-    Family::mxfp4, Family::nvfp4_w4a4, Family::nvfp4_w4a16, Family::int8_w8a8,      Family::mixed_precision, Family::w4a8};
+constexpr std::array kFamilies = {Family::bf16,           Family::w8a16_fp8,       Family::fp8_w8a8,
+                                  Family::fp8_block_w8a8, Family::mxfp8,           Family::mxfp6,
+                                  Family::mxfp4,          Family::nvfp4_w4a4,      Family::nvfp4_w4a16,
+                                  Family::int8_w8a8,      Family::mixed_precision, Family::w4a8};
 constexpr std::array<std::string_view, kFamilies.size()> kFamilyNames = {
     "bf16",  "w8a16_fp8",  "fp8_w8a8",    "fp8_block_w8a8", "mxfp8",           "mxfp6",
     "mxfp4", "nvfp4_w4a4", "nvfp4_w4a16", "int8_w8a8",      "mixed_precision", "w4a8"};
 
-constexpr std::array<std::string_view, 12> kStorages = {"dense", "nibbles",      "dense_bits",  "word_bits",     "gptq_v1",   "gptq_v2",
-                                                        "awq",   "rows_in_byte", "quark_order", "quark_reorder", "fp6_bytes", "dense_transposed"};
+constexpr std::array<std::string_view, 12> kStorages = {
+    "dense", "nibbles",      "dense_bits",  "word_bits",     "gptq_v1",   "gptq_v2",
+    "awq",   "rows_in_byte", "quark_order", "quark_reorder", "fp6_bytes", "dense_transposed"};
 constexpr std::array<std::string_view, 3> kGranularities = {"tensor", "token", "token_group"};
 
 }  // namespace
@@ -58,7 +60,8 @@ Family family_of(const Scheme& scheme) {
       return scheme.activation->granularity == Granularity::token_group ? Family::fp8_block_w8a8 : Family::fp8_w8a8;
     default:
       if (!scheme.activation) return Family::mixed_precision;
-      return weight.format == Format::int8 && scheme.activation->format == Format::int8 ? Family::int8_w8a8 : Family::w4a8;
+      return weight.format == Format::int8 && scheme.activation->format == Format::int8 ? Family::int8_w8a8
+                                                                                        : Family::w4a8;
   }
 }
 

@@ -22,11 +22,14 @@ using Names = std::vector<std::string>;
 TEST(Fuse, SiblingsJoinInTheOrderOfTheirRows) {
   Table table;
   for (const std::string layer : {"l.10.", "l.2."}) {
-    for (const std::string part : {"v_proj", "k_proj", "q_proj"}) add(&table, bf16(layer + "attn." + part, part == "q_proj" ? 64 : 16, 32));
-    for (const std::string part : {"up_proj", "gate_proj", "down_proj"}) add(&table, bf16(layer + "mlp." + part, 48, 32));
+    for (const std::string part : {"v_proj", "k_proj", "q_proj"})
+      add(&table, bf16(layer + "attn." + part, part == "q_proj" ? 64 : 16, 32));
+    for (const std::string part : {"up_proj", "gate_proj", "down_proj"})
+      add(&table, bf16(layer + "mlp." + part, 48, 32));
   }
   const auto rows = fused(table, "{}");
-  EXPECT_EQ(names(rows), (Names{"l.2.attn.qkv_proj", "l.2.mlp.down_proj", "l.2.mlp.gate_up_proj", "l.10.attn.qkv_proj", "l.10.mlp.down_proj", "l.10.mlp.gate_up_proj"}));
+  EXPECT_EQ(names(rows), (Names{"l.2.attn.qkv_proj", "l.2.mlp.down_proj", "l.2.mlp.gate_up_proj", "l.10.attn.qkv_proj",
+                                "l.10.mlp.down_proj", "l.10.mlp.gate_up_proj"}));
   EXPECT_EQ(rows[0].parts, (Names{"l.2.attn.q_proj", "l.2.attn.k_proj", "l.2.attn.v_proj"}));
   EXPECT_EQ(rows[0].n, 96);
   ASSERT_EQ(rows[0].modules.size(), 3u);
@@ -79,12 +82,15 @@ TEST(Case46, HalvesKeepTheirOwnGlobalScales) {
   const auto rows = fused(table, ct_config(R"("g":)" + nvfp4_group(R"(["Linear"])")));
   ASSERT_EQ(names(rows), (Names{"a.gate_up_proj"}));
   for (const Module& module : rows[0].modules) {
-    EXPECT_EQ(std::count_if(module.tensors.begin(), module.tensors.end(), [](const StoredTensor& t) { return t.role == TensorRole::weight_global_scale; }), 1);
+    EXPECT_EQ(std::count_if(module.tensors.begin(), module.tensors.end(),
+                            [](const StoredTensor& t) { return t.role == TensorRole::weight_global_scale; }),
+              1);
   }
 }
 
 TEST(Case47, PartsOfDifferentSchemesStayApartInAnyOrder) {
-  const std::string mx = R"({"format":"mxfp8-quantized","targets":["re:.*k_proj"],"weights":{"num_bits":8,"type":"float","strategy":"group","group_size":32,"scale_dtype":"torch.uint8"}})";
+  const std::string mx =
+      R"({"format":"mxfp8-quantized","targets":["re:.*k_proj"],"weights":{"num_bits":8,"type":"float","strategy":"group","group_size":32,"scale_dtype":"torch.uint8"}})";
   std::vector<std::string> groups = {R"("q":)" + nvfp4_group(R"(["re:.*q_proj"])"), R"("k":)" + mx};
   Names order = {"q_proj", "k_proj", "v_proj"};
   std::sort(order.begin(), order.end());
@@ -92,7 +98,8 @@ TEST(Case47, PartsOfDifferentSchemesStayApartInAnyOrder) {
     Table table;
     for (const std::string& part : order) {
       if (part == "q_proj") add(&table, nvfp4_ct("a.q_proj", 64, 32));
-      if (part == "k_proj") add(&table, {{"a.k_proj.weight", "F8_E4M3", {64, 32}}, {"a.k_proj.weight_scale", "U8", {64, 1}}});
+      if (part == "k_proj")
+        add(&table, {{"a.k_proj.weight", "F8_E4M3", {64, 32}}, {"a.k_proj.weight_scale", "U8", {64, 1}}});
       if (part == "v_proj") add(&table, bf16("a.v_proj", 64, 32));
     }
     for (int swap = 0; swap < 2; ++swap) {
@@ -120,7 +127,9 @@ TEST(Fuse, TwoOfThreeThatAgreeJoin) {
 Table experts(const std::string& prefix, int64_t count, const Names& parts) {
   Table table;
   for (int64_t e = 0; e < count; ++e) {
-    for (const std::string& part : parts) add(&table, part == "down_proj" || part == "w2" ? bf16(prefix + std::to_string(e) + "." + part, 32, 48) : bf16(prefix + std::to_string(e) + "." + part, 48, 32));
+    for (const std::string& part : parts)
+      add(&table, part == "down_proj" || part == "w2" ? bf16(prefix + std::to_string(e) + "." + part, 32, 48)
+                                                      : bf16(prefix + std::to_string(e) + "." + part, 48, 32));
   }
   return table;
 }
@@ -143,8 +152,10 @@ TEST(Fuse, ExpertsOfALayerAreTwoRows) {
 }
 
 TEST(Fuse, ExpertsOfOtherArchitectures) {
-  EXPECT_EQ(names(fused(experts("l.moe.experts.", 2, {"w1", "w2", "w3"}), "{}")), (Names{"l.moe.experts.w13", "l.moe.experts.w2"}));
-  EXPECT_EQ(names(fused(experts("b.mixer.experts.", 3, {"up_proj", "down_proj"}), "{}")), (Names{"b.mixer.experts.down_proj", "b.mixer.experts.up_proj"}));
+  EXPECT_EQ(names(fused(experts("l.moe.experts.", 2, {"w1", "w2", "w3"}), "{}")),
+            (Names{"l.moe.experts.w13", "l.moe.experts.w2"}));
+  EXPECT_EQ(names(fused(experts("b.mixer.experts.", 3, {"up_proj", "down_proj"}), "{}")),
+            (Names{"b.mixer.experts.down_proj", "b.mixer.experts.up_proj"}));
 }
 
 TEST(Fuse, ExpertsThatDisagreeKeepTheirOwnRows) {
@@ -153,7 +164,8 @@ TEST(Fuse, ExpertsThatDisagreeKeepTheirOwnRows) {
     if (row.name == "l.experts.1.down_proj.weight") row.shape = {40, 48};
   }
   const auto rows = fused(table, "{}");
-  EXPECT_EQ(names(rows), (Names{"l.experts.gate_up_proj", "l.experts.0.down_proj", "l.experts.1.down_proj", "l.experts.2.down_proj"}));
+  EXPECT_EQ(names(rows), (Names{"l.experts.gate_up_proj", "l.experts.0.down_proj", "l.experts.1.down_proj",
+                                "l.experts.2.down_proj"}));
   EXPECT_EQ(rows[2].experts, 1);
   EXPECT_EQ(rows[2].kind, LayerKind::experts);
 }
@@ -165,7 +177,8 @@ TEST(Fuse, AnExpertWithoutAProjectionKeepsItApart) {
 }
 
 TEST(Fuse, StoredStacksAreOneRowEitherWay) {
-  const Table table = {{"l.mlp.experts.gate_up_proj", "BF16", {4, 96, 32}}, {"l.mlp.experts.down_proj", "BF16", {4, 32, 48}}};
+  const Table table = {{"l.mlp.experts.gate_up_proj", "BF16", {4, 96, 32}},
+                       {"l.mlp.experts.down_proj", "BF16", {4, 32, 48}}};
   const std::string config = R"({"hidden_size":32})";
   const auto model = read_table(table, config);
   EXPECT_EQ(said(model, "l.mlp.experts.gate_up_proj"), "bf16 96x32");
@@ -176,7 +189,8 @@ TEST(Fuse, StoredStacksAreOneRowEitherWay) {
 }
 
 TEST(Fuse, OlderStacksAreStoredTransposed) {
-  const Table table = {{"l.mlp.experts.gate_up_proj", "BF16", {4, 32, 96}}, {"l.mlp.experts.down_proj", "BF16", {4, 48, 32}}};
+  const Table table = {{"l.mlp.experts.gate_up_proj", "BF16", {4, 32, 96}},
+                       {"l.mlp.experts.down_proj", "BF16", {4, 48, 32}}};
   const auto model = read_table(table, R"({"text_config":{"hidden_size":32}})");
   EXPECT_EQ(said(model, "l.mlp.experts.gate_up_proj"), "bf16 96x32");
   EXPECT_EQ(said(model, "l.mlp.experts.down_proj"), "bf16 32x48");

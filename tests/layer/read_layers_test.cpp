@@ -14,13 +14,20 @@ Names names(const std::vector<LayerSpec>& layers) {
 }
 
 TEST(ReadLayers, EmbeddingsNormsAndConvolutionsAreSkipped) {
-  const Table table = {{"m.embed_tokens.weight", "BF16", {100, 32}},  {"m.wte.weight", "BF16", {100, 32}},
-                       {"m.wpe.weight", "BF16", {100, 32}},           {"m.conv1d.weight", "BF16", {32, 1, 4}},
-                       {"m.patch_embed.proj.weight", "BF16", {8, 3, 2, 2}}, {"m.input_layernorm.weight", "BF16", {32}},
-                       {"m.q_norm.weight", "BF16", {4, 32}},          {"m.pos_embed", "BF16", {10, 32}},
-                       {"m.embedding_projection.weight", "BF16", {32, 16}}, {"m.mlp.gate.weight", "F32", {8, 32}},
-                       {"m.mlp.gate.e_score_correction_bias", "F32", {8}}, {"m.A_log", "F32", {32}},
-                       {"m.self_attn.k_proj.k_scale", "F32", {1}},    {"m.self_attn.k_proj.weight", "F16", {8, 32}},
+  const Table table = {{"m.embed_tokens.weight", "BF16", {100, 32}},
+                       {"m.wte.weight", "BF16", {100, 32}},
+                       {"m.wpe.weight", "BF16", {100, 32}},
+                       {"m.conv1d.weight", "BF16", {32, 1, 4}},
+                       {"m.patch_embed.proj.weight", "BF16", {8, 3, 2, 2}},
+                       {"m.input_layernorm.weight", "BF16", {32}},
+                       {"m.q_norm.weight", "BF16", {4, 32}},
+                       {"m.pos_embed", "BF16", {10, 32}},
+                       {"m.embedding_projection.weight", "BF16", {32, 16}},
+                       {"m.mlp.gate.weight", "F32", {8, 32}},
+                       {"m.mlp.gate.e_score_correction_bias", "F32", {8}},
+                       {"m.A_log", "F32", {32}},
+                       {"m.self_attn.k_proj.k_scale", "F32", {1}},
+                       {"m.self_attn.k_proj.weight", "F16", {8, 32}},
                        {"m.rotary_emb.inv_freq", "F32", {16}}};
   const auto model = read_table(table, "{}");
   ASSERT_TRUE(model.ok()) << model.error().message();
@@ -38,8 +45,10 @@ TEST(ReadLayers, NaturalOrder) {
 }
 
 TEST(Case51, TiedHeadUsesTheEmbedding) {
-  const Table table = {{"model.embed_tokens.weight", "BF16", {248, 32}}, {"model.layers.0.fc.weight", "BF16", {32, 32}}};
-  for (const std::string config : {R"({"tie_word_embeddings":true})", R"({"text_config":{"tie_word_embeddings":true}})"}) {
+  const Table table = {{"model.embed_tokens.weight", "BF16", {248, 32}},
+                       {"model.layers.0.fc.weight", "BF16", {32, 32}}};
+  for (const std::string config :
+       {R"({"tie_word_embeddings":true})", R"({"text_config":{"tie_word_embeddings":true}})"}) {
     const auto model = read_table(table, config);
     EXPECT_EQ(said(model, "lm_head"), "bf16 248x32");
     EXPECT_EQ(find(model->layers, "lm_head")->modules[0].tensors[0].name, "model.embed_tokens.weight");
@@ -59,12 +68,15 @@ TEST(Case51, StoredHeadIsNotTiedAgain) {
 TEST(Case51, TiedHeadUnderARuleForLinearLayersStaysFloat) {
   Table table = bf16("language_model.model.embed_tokens", 100, 32);
   add(&table, fp8_channel("language_model.model.layers.0.fc", 32, 32));
-  const auto model = read_table(table, ct_config(R"("g":)" + fp8_group(R"(["Linear"])"), "[]", "float-quantized", R"(,"tie_word_embeddings":true)"));
+  const auto model = read_table(table, ct_config(R"("g":)" + fp8_group(R"(["Linear"])"), "[]", "float-quantized",
+                                                 R"(,"tie_word_embeddings":true)"));
   EXPECT_EQ(said(model, "language_model.lm_head"), "bf16 100x32");
 }
 
 TEST(Case51, QuantizedHeadHasItsOwnScales) {
-  EXPECT_EQ(said(read_table(nvfp4_ct("lm_head", 256, 64), ct_config(R"("g":)" + nvfp4_group(R"(["re:.*lm_head"])"))), "lm_head"), "nvfp4_w4a4 256x64");
+  EXPECT_EQ(said(read_table(nvfp4_ct("lm_head", 256, 64), ct_config(R"("g":)" + nvfp4_group(R"(["re:.*lm_head"])"))),
+                 "lm_head"),
+            "nvfp4_w4a4 256x64");
 }
 
 TEST(ReadLayers, ActivationDtypeFromConfigElseFromWeights) {
@@ -76,7 +88,8 @@ TEST(ReadLayers, ActivationDtypeFromConfigElseFromWeights) {
 }
 
 TEST(ReadLayers, QuantizedTensorsWithoutAConfigAreNotGuessed) {
-  EXPECT_TRUE(fails(read_table(fp8_channel("a.fc", 8, 8), "{}"), ErrorCode::damaged_checkpoint, {"a.fc.weight", "F8_E4M3"}));
+  EXPECT_TRUE(
+      fails(read_table(fp8_channel("a.fc", 8, 8), "{}"), ErrorCode::damaged_checkpoint, {"a.fc.weight", "F8_E4M3"}));
 }
 
 TEST(ReadLayers, BiasMustFit) {
@@ -84,30 +97,39 @@ TEST(ReadLayers, BiasMustFit) {
   table.push_back({"a.fc.bias", "BF16", {8}});
   EXPECT_TRUE(read_table(table, "{}")->layers.at(0).bias);
   table.back().shape = {16};
-  EXPECT_TRUE(fails(read_table(table, "{}"), ErrorCode::damaged_checkpoint, {"a.fc.bias", "found BF16 [16], wanted BF16 [8]"}));
+  EXPECT_TRUE(
+      fails(read_table(table, "{}"), ErrorCode::damaged_checkpoint, {"a.fc.bias", "found BF16 [16], wanted BF16 [8]"}));
 }
 
 // ---- refusals ----
 
 TEST(Refused, ByMethodWithNameAndAdvice) {
-  for (const std::string method : {"bitsandbytes", "torchao", "hqq", "exl2", "exl3", "gguf", "fp_quant", "experts_int8", "aqlm", "eetq", "higgs",
-                                   "quanto", "spqr", "vptq", "bitnet", "marlin"}) {
-    EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"quant_method":")" + method + R"("}})"), ErrorCode::unsupported_scheme,
-                      {"config.json: quantization_config", method + " (", "wanted a scheme"})) << method;
+  for (const std::string method : {"bitsandbytes", "torchao", "hqq", "exl2", "exl3", "gguf", "fp_quant", "experts_int8",
+                                   "aqlm", "eetq", "higgs", "quanto", "spqr", "vptq", "bitnet", "marlin"}) {
+    EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"quant_method":")" + method + R"("}})"),
+                      ErrorCode::unsupported_scheme,
+                      {"config.json: quantization_config", method + " (", "wanted a scheme"}))
+        << method;
   }
-  EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"quant_method":"Brand-New"}})"), ErrorCode::unsupported_scheme, {"brand-new"}));
-  EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"_load_in_4bit":true}})"), ErrorCode::unsupported_scheme, {"bitsandbytes"}));
+  EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"quant_method":"Brand-New"}})"),
+                    ErrorCode::unsupported_scheme, {"brand-new"}));
+  EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"_load_in_4bit":true}})"), ErrorCode::unsupported_scheme,
+                    {"bitsandbytes"}));
 }
 
 TEST(Refused, ByTensorNames) {
   const std::vector<std::pair<Table, std::string>> cases = {
-      {{{"a.weight", "U8", {64, 1}}, {"a.weight.absmax", "F32", {2}}, {"a.weight.quant_state.bitsandbytes__nf4", "U8", {9}}}, "bitsandbytes"},
+      {{{"a.weight", "U8", {64, 1}},
+        {"a.weight.absmax", "F32", {2}},
+        {"a.weight.quant_state.bitsandbytes__nf4", "U8", {9}}},
+       "bitsandbytes"},
       {{{"a.weight", "I8", {8, 8}}, {"a.SCB", "F32", {8}}}, "bitsandbytes"},
       {{{"a.trellis", "I16", {2, 2, 48}}, {"a.suh", "F16", {32}}, {"a.svh", "F16", {32}}}, "exl3"},
       {{{"a.q_weight", "I32", {8, 8}}, {"a.q_invperm", "I16", {8}}}, "exl2"},
       {{{"a.W_q", "U8", {8, 8}}, {"a.scale", "F16", {8}}, {"a.zero", "F16", {8}}}, "hqq"},
   };
-  for (const auto& [table, format] : cases) EXPECT_TRUE(fails(read_table(table, "{}"), ErrorCode::unsupported_scheme, {"a", format})) << format;
+  for (const auto& [table, format] : cases)
+    EXPECT_TRUE(fails(read_table(table, "{}"), ErrorCode::unsupported_scheme, {"a", format})) << format;
 }
 
 TEST(Refused, TheRestIsReadWhenAsked) {
@@ -122,10 +144,15 @@ TEST(Refused, TheRestIsReadWhenAsked) {
 
 TEST(ReadLayers, ConfigsThatAreNoObjectsAreErrors) {
   for (const std::string config : {"[]", "7", "{", R"({"a":NaN})"}) {
-    EXPECT_TRUE(fails(read_table(bf16("a.fc", 8, 8), config), ErrorCode::damaged_checkpoint, {"config.json"})) << config;
+    EXPECT_TRUE(fails(read_table(bf16("a.fc", 8, 8), config), ErrorCode::damaged_checkpoint, {"config.json"}))
+        << config;
   }
   // Values of odd types elsewhere do not matter.
-  EXPECT_TRUE(read_table(bf16("a.fc", 8, 8), R"({"architectures":{"a":1},"num_hidden_layers":1e300,"hidden_size":"x","tie_word_embeddings":3,"quantization_config":[]})").ok());
+  EXPECT_TRUE(
+      read_table(
+          bf16("a.fc", 8, 8),
+          R"({"architectures":{"a":1},"num_hidden_layers":1e300,"hidden_size":"x","tie_word_embeddings":3,"quantization_config":[]})")
+          .ok());
 }
 
 // ---- words ----
@@ -142,7 +169,8 @@ TEST(Words, FamiliesAndTheirNamesAreInverse) {
 }
 
 TEST(Words, FamilyTable) {
-  const auto family = [](Format format, DType scale, std::optional<Format> activation, Granularity granularity = Granularity::token) {
+  const auto family = [](Format format, DType scale, std::optional<Format> activation,
+                         Granularity granularity = Granularity::token) {
     Scheme scheme;
     scheme.quantized = true;
     scheme.weight.format = format;

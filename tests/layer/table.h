@@ -43,8 +43,8 @@ class TableCheckpoint {
         size *= d;
         shape += (shape.empty() ? "" : ",") + std::to_string(d);
       }
-      header += (header.size() > 1 ? ",\"" : "\"") + row.name + "\":{\"dtype\":\"" + row.dtype + "\",\"shape\":[" + shape +
-                "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(offset + size) + "]}";
+      header += (header.size() > 1 ? ",\"" : "\"") + row.name + "\":{\"dtype\":\"" + row.dtype + "\",\"shape\":[" +
+                shape + "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(offset + size) + "]}";
       offset += size;
     }
     header += "}";
@@ -84,12 +84,16 @@ inline Table fp8_channel(const std::string& m, int64_t n, int64_t k) {
   return {{m + ".weight", "F8_E4M3", {n, k}}, {m + ".weight_scale", "BF16", {n, 1}}};
 }
 inline Table nvfp4_ct(const std::string& m, int64_t n, int64_t k, bool activations = true) {
-  Table table = {{m + ".weight_packed", "U8", {n, k / 2}}, {m + ".weight_scale", "F8_E4M3", {n, k / 16}}, {m + ".weight_global_scale", "F32", {1}}};
+  Table table = {{m + ".weight_packed", "U8", {n, k / 2}},
+                 {m + ".weight_scale", "F8_E4M3", {n, k / 16}},
+                 {m + ".weight_global_scale", "F32", {1}}};
   if (activations) table.push_back({m + ".input_global_scale", "F32", {1}});
   return table;
 }
 inline Table nvfp4_modelopt(const std::string& m, int64_t n, int64_t k, bool activations = true) {
-  Table table = {{m + ".weight", "U8", {n, k / 2}}, {m + ".weight_scale", "F8_E4M3", {n, k / 16}}, {m + ".weight_scale_2", "F32", {}}};
+  Table table = {{m + ".weight", "U8", {n, k / 2}},
+                 {m + ".weight_scale", "F8_E4M3", {n, k / 16}},
+                 {m + ".weight_scale_2", "F32", {}}};
   if (activations) table.push_back({m + ".input_scale", "F32", {}});
   return table;
 }
@@ -103,14 +107,15 @@ inline Table int_packed(const std::string& m, int64_t n, int64_t k, int64_t bits
 }
 
 // ---- configs ----
-inline std::string ct_config(const std::string& groups, const std::string& ignore = "[]", const std::string& format = "mixed-precision",
-                             const std::string& more = "") {
+inline std::string ct_config(const std::string& groups, const std::string& ignore = "[]",
+                             const std::string& format = "mixed-precision", const std::string& more = "") {
   return R"({"architectures":["Test"],"quantization_config":{"quant_method":"compressed-tensors","format":")" + format +
          R"(","config_groups":{)" + groups + R"(},"ignore":)" + ignore + "}" + more + "}";
 }
 inline const std::string kNvfp4Arguments = R"({"num_bits":4,"type":"float","strategy":"tensor_group","group_size":16)";
 inline std::string nvfp4_group(const std::string& targets, bool activations = true) {
-  return R"({"format":"nvfp4-pack-quantized","targets":)" + targets + R"(,"weights":)" + kNvfp4Arguments + R"(,"dynamic":false},"input_activations":)" +
+  return R"({"format":"nvfp4-pack-quantized","targets":)" + targets + R"(,"weights":)" + kNvfp4Arguments +
+         R"(,"dynamic":false},"input_activations":)" +
          (activations ? kNvfp4Arguments + R"(,"dynamic":"local"})" : "null") + "}";
 }
 inline std::string fp8_group(const std::string& targets) {
@@ -136,12 +141,15 @@ inline std::string said(const Result<ModelLayers>& model, const std::string& lay
   return std::string(name(layer->family)) + " " + std::to_string(layer->n) + "x" + std::to_string(layer->k);
 }
 // The message has every one of these parts.
-inline ::testing::AssertionResult fails(const Result<ModelLayers>& model, ErrorCode code, const std::vector<std::string>& parts) {
+inline ::testing::AssertionResult fails(const Result<ModelLayers>& model, ErrorCode code,
+                                        const std::vector<std::string>& parts) {
   if (model.ok()) return ::testing::AssertionFailure() << "no error";
   const std::string message = model.error().message();
-  if (model.error().code != code) return ::testing::AssertionFailure() << "code " << name(model.error().code) << ": " << message;
+  if (model.error().code != code)
+    return ::testing::AssertionFailure() << "code " << name(model.error().code) << ": " << message;
   for (const std::string& part : parts) {
-    if (message.find(part) == std::string::npos) return ::testing::AssertionFailure() << "no \"" << part << "\" in: " << message;
+    if (message.find(part) == std::string::npos)
+      return ::testing::AssertionFailure() << "no \"" << part << "\" in: " << message;
   }
   return ::testing::AssertionSuccess();
 }

@@ -19,15 +19,22 @@ const Json* object_member(const Json& json, std::string_view key) {
 Result<const std::vector<Json>*> string_list(const Json* json, const std::string& subject) {
   static const std::vector<Json> kNone;
   if (json == nullptr || json->is_null()) return &kNone;
-  const bool strings = json->is(Json::Kind::array) && std::all_of(json->items.begin(), json->items.end(),
-                                                                   [](const Json& item) { return item.is(Json::Kind::string); });
-  if (!strings) return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(json->kind)), "a list of strings", "", {}};
+  const bool strings =
+      json->is(Json::Kind::array) &&
+      std::all_of(json->items.begin(), json->items.end(), [](const Json& item) { return item.is(Json::Kind::string); });
+  if (!strings)
+    return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(json->kind)),
+                     "a list of strings",           "",      {}};
   return &json->items;
 }
 
 ErrorInfo unsupported(std::string subject, std::string found, std::string wanted) {
-  return ErrorInfo{ErrorCode::unsupported_scheme, std::move(subject), std::move(found), std::move(wanted),
-                   "quantize the original float checkpoint with `gearshift quantize`", {}};
+  return ErrorInfo{ErrorCode::unsupported_scheme,
+                   std::move(subject),
+                   std::move(found),
+                   std::move(wanted),
+                   "quantize the original float checkpoint with `gearshift quantize`",
+                   {}};
 }
 
 // What the whole dictionary must not ask for.
@@ -36,15 +43,15 @@ Result<void> refuse_whole(const QuantConfig& quant) {
   if (const Json* transform = object_member(dict, "transform_config"); transform != nullptr) {
     const Json* groups = object_member(*transform, "config_groups");
     if (groups != nullptr && !groups->members.empty()) {
-      return unsupported(quant.key("transform_config"), "compressed-tensors with transforms (online Hadamard rotations)",
-                         "no transform_config");
+      return unsupported(quant.key("transform_config"),
+                         "compressed-tensors with transforms (online Hadamard rotations)", "no transform_config");
     }
   }
   if (const Json* sparsity = object_member(dict, "sparsity_config"); sparsity != nullptr) {
     const std::string_view format = sparsity->text_or("format", "");
     if (!format.empty() && format != "dense") {
-      return unsupported(quant.key("sparsity_config.format"), "compressed-tensors format \"" + printable(format, 60) + "\"",
-                         "dense weights");
+      return unsupported(quant.key("sparsity_config.format"),
+                         "compressed-tensors format \"" + printable(format, 60) + "\"", "dense weights");
     }
   }
   const std::string_view status = dict.text_or("quantization_status", "compressed");
@@ -66,7 +73,12 @@ class Reader final : public SchemeReader {
     GEARSHIFT_TRY(const ct::Layout layout, ct::parse_format(format, quant.key("format")));
     const Json* groups = quant.dict->find("config_groups");
     if (groups != nullptr && !groups->is_null() && !groups->is(Json::Kind::object)) {
-      return ErrorInfo{ErrorCode::damaged_checkpoint, quant.key("config_groups"), std::string(name(groups->kind)), "an object", "", {}};
+      return ErrorInfo{ErrorCode::damaged_checkpoint,
+                       quant.key("config_groups"),
+                       std::string(name(groups->kind)),
+                       "an object",
+                       "",
+                       {}};
     }
     if (groups != nullptr) {
       for (const auto& [label, value] : groups->members) {
@@ -88,9 +100,10 @@ class Reader final : public SchemeReader {
     }
     GEARSHIFT_TRY(const bool ignored, is_ignored(rule_name));
     if (ignored) return read_unquantized(module, config_);
-    // Lists that spell prefixes differently, and groups that say nothing about weights (such groups describe attention),
-    // cannot overrule quantized tensors.
-    if (plain && (ignore_.match_respelled(rule_name) || weightless_.match(rule_name))) return read_unquantized(module, config_);
+    // Lists that spell prefixes differently, and groups that say nothing about weights (such groups describe
+    // attention), cannot overrule quantized tensors.
+    if (plain && (ignore_.match_respelled(rule_name) || weightless_.match(rule_name)))
+      return read_unquantized(module, config_);
     const ct::Group* group = group_of(rule_name, module);
     if (group == nullptr) return read_unquantized(module, config_);
     if (!plain) return ct::read_module(module, *group);
@@ -114,7 +127,9 @@ class Reader final : public SchemeReader {
     const Json* targets = &value;
     if (value.is(Json::Kind::array)) {
       const std::optional<ct::Preset> preset = ct::preset(label);
-      if (!preset) return unsupported(group.subject, "compressed-tensors preset \"" + printable(label, 60) + "\"", "a known preset name");
+      if (!preset)
+        return unsupported(group.subject, "compressed-tensors preset \"" + printable(label, 60) + "\"",
+                           "a known preset name");
       group.weights = preset->weights;
       group.input = preset->input;
     } else if (value.is(Json::Kind::object)) {
@@ -124,9 +139,15 @@ class Reader final : public SchemeReader {
         GEARSHIFT_TRY(group.layout, ct::parse_format(own->string, group.subject + ".format"));
       }
       GEARSHIFT_TRY(group.weights, ct::parse_arguments(value.find("weights"), group.subject + ".weights"));
-      GEARSHIFT_TRY(group.input, ct::parse_arguments(value.find("input_activations"), group.subject + ".input_activations"));
+      GEARSHIFT_TRY(group.input,
+                    ct::parse_arguments(value.find("input_activations"), group.subject + ".input_activations"));
     } else {
-      return ErrorInfo{ErrorCode::damaged_checkpoint, group.subject, std::string(name(value.kind)), "an object or a list of targets", "", {}};
+      return ErrorInfo{ErrorCode::damaged_checkpoint,
+                       group.subject,
+                       std::string(name(value.kind)),
+                       "an object or a list of targets",
+                       "",
+                       {}};
     }
     GEARSHIFT_TRY(const std::vector<Json>* entries, string_list(targets, group.subject + ".targets"));
     for (const Json& entry : *entries) {
@@ -150,12 +171,17 @@ class Reader final : public SchemeReader {
   Result<bool> is_ignored(std::string_view name) const {
     if (ignore_.match(name)) return true;
     const std::vector<std::string> shards = shard_names(name);
-    const auto ignored = std::count_if(shards.begin(), shards.end(), [&](const std::string& shard) { return ignore_.match(shard).has_value(); });
+    const auto ignored = std::count_if(shards.begin(), shards.end(),
+                                       [&](const std::string& shard) { return ignore_.match(shard).has_value(); });
     if (shards.empty() || ignored == 0) return false;
     if (ignored == static_cast<std::ptrdiff_t>(shards.size())) return true;
-    return ErrorInfo{ErrorCode::damaged_checkpoint, std::string(name),
-                     std::to_string(ignored) + " of its " + std::to_string(shards.size()) + " parts in " + config_.quant.key("ignore"),
-                     "all of them or none: the checkpoint stores them as one", "", {}};
+    return ErrorInfo{ErrorCode::damaged_checkpoint,
+                     std::string(name),
+                     std::to_string(ignored) + " of its " + std::to_string(shards.size()) + " parts in " +
+                         config_.quant.key("ignore"),
+                     "all of them or none: the checkpoint stores them as one",
+                     "",
+                     {}};
   }
 
   // The group that quantizes the weights of a module; nullptr: none.

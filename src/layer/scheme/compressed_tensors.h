@@ -1,4 +1,5 @@
-// compressed-tensors, shared by its two files: the arguments objects of a config group, and what a group makes of a module.
+// compressed-tensors, shared by its two files: the arguments objects of a config group, and what a group makes of a
+// module.
 #pragma once
 
 #include "base/json.h"
@@ -21,14 +22,14 @@ struct Arguments {
   int64_t group = 0;                       // columns; 0: not grouped
   int64_t block_rows = 0, block_cols = 0;  // strategy block
   Dynamic dynamic = Dynamic::no;
-  bool group_index = false;                // actorder "group": an index tensor is stored
-  bool exponent_scales = false;            // scale_dtype torch.uint8
+  bool group_index = false;      // actorder "group": an index tensor is stored
+  bool exponent_scales = false;  // scale_dtype torch.uint8
 };
 
 struct Group {
   std::string subject;  // "config.json: quantization_config.config_groups.group_0"
   Layout layout = Layout::by_arguments;
-  std::string format;   // as written, for messages
+  std::string format;                // as written, for messages
   std::optional<Arguments> weights;  // nullopt: says nothing about weights (attention groups)
   std::optional<Arguments> input;    // nullopt: 16-bit activations
 };

@@ -16,7 +16,8 @@ ErrorInfo wrong(const std::string& subject, std::string_view key, const Json& va
   if (value.is(Json::Kind::string)) found = "\"" + printable(value.string, 60) + "\"";
   if (value.is(Json::Kind::integer)) found = std::to_string(value.integer);
   if (value.is(Json::Kind::number)) found = std::to_string(value.number);
-  return ErrorInfo{ErrorCode::damaged_checkpoint, subject + "." + std::string(key), std::move(found), std::move(wanted), "", {}};
+  return ErrorInfo{
+      ErrorCode::damaged_checkpoint, subject + "." + std::string(key), std::move(found), std::move(wanted), "", {}};
 }
 
 // A member that is absent and one that is null mean the same.
@@ -71,7 +72,12 @@ Result<void> parse_strategy(const Json& json, const std::string& subject, bool w
       const bool grouped = word.strategy == Strategy::group || word.strategy == Strategy::tensor_group;
       if (whole_row && word.strategy == Strategy::group) arguments->strategy = Strategy::channel;
       if (grouped && !whole_row && arguments->group == 0) {
-        return ErrorInfo{ErrorCode::damaged_checkpoint, subject + ".group_size", "none", "a size: the strategy is " + strategy->string, "", {}};
+        return ErrorInfo{ErrorCode::damaged_checkpoint,
+                         subject + ".group_size",
+                         "none",
+                         "a size: the strategy is " + strategy->string,
+                         "",
+                         {}};
       }
       return {};
     }
@@ -116,7 +122,8 @@ Result<void> parse_words(const Json& json, const std::string& subject, Arguments
   }
   if (const Json* dynamic = member(json, "dynamic"); dynamic != nullptr) {
     const bool local = dynamic->string == "local";
-    if (!local && !dynamic->is(Json::Kind::boolean)) return wrong(subject, "dynamic", *dynamic, "true, false or \"local\"");
+    if (!local && !dynamic->is(Json::Kind::boolean))
+      return wrong(subject, "dynamic", *dynamic, "true, false or \"local\"");
     arguments->dynamic = local ? Dynamic::local : dynamic->boolean ? Dynamic::yes : Dynamic::no;
   }
   if (const Json* order = member(json, "actorder"); order != nullptr) {
@@ -166,7 +173,8 @@ Arguments block(int64_t rows, int64_t cols) {
 Result<std::optional<Arguments>> parse_arguments(const Json* json, const std::string& subject) {
   if (json == nullptr || json->is_null()) return std::optional<Arguments>{};
   if (!json->is(Json::Kind::object)) {
-    return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(json->kind)), "an object or null", "", {}};
+    return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(json->kind)),
+                     "an object or null",           "",      {}};
   }
   Arguments arguments;
   bool whole_row = false;
@@ -182,7 +190,8 @@ std::optional<Preset> preset(std::string_view name) {
   const Arguments int8_token = at_run_time(integer(8, Strategy::token));
   const Arguments fp8_token = at_run_time(floating(8, Strategy::token));
   const Arguments nvfp4 = floating(4, Strategy::tensor_group, 16);
-  const Arguments mxfp4 = exponents(floating(4, Strategy::group, 32)), mxfp8 = exponents(floating(8, Strategy::group, 32));
+  const Arguments mxfp4 = exponents(floating(4, Strategy::group, 32)),
+                  mxfp8 = exponents(floating(8, Strategy::group, 32));
   if (name == "UNQUANTIZED") return Preset{};
   if (name == "W8A8" || name == "INT8") return Preset{integer(8, Strategy::channel), int8_token};
   if (name == "W8A16") return Preset{integer(8, Strategy::channel), {}};
@@ -222,8 +231,12 @@ Result<Layout> parse_format(std::string_view format, const std::string& subject)
   for (const Word& word : kWords) {
     if (word.word == format) return word.layout;
   }
-  return ErrorInfo{ErrorCode::unsupported_scheme, subject, "compressed-tensors format \"" + printable(format, 60) + "\"",
-                   "a dense format of compressed-tensors", "quantize the original float checkpoint with `gearshift quantize`", {}};
+  return ErrorInfo{ErrorCode::unsupported_scheme,
+                   subject,
+                   "compressed-tensors format \"" + printable(format, 60) + "\"",
+                   "a dense format of compressed-tensors",
+                   "quantize the original float checkpoint with `gearshift quantize`",
+                   {}};
 }
 
 }  // namespace gearshift::compressed_tensors

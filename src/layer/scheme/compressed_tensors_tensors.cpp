@@ -9,8 +9,12 @@ namespace gearshift::compressed_tensors {
 namespace {
 
 ErrorInfo unsupported(const Group& group, std::string_view key, std::string found, std::string wanted) {
-  return ErrorInfo{ErrorCode::unsupported_scheme, group.subject + "." + std::string(key), "compressed-tensors " + std::move(found),
-                   std::move(wanted), "quantize the original float checkpoint with `gearshift quantize`", {}};
+  return ErrorInfo{ErrorCode::unsupported_scheme,
+                   group.subject + "." + std::string(key),
+                   "compressed-tensors " + std::move(found),
+                   std::move(wanted),
+                   "quantize the original float checkpoint with `gearshift quantize`",
+                   {}};
 }
 
 std::string describe(const Arguments& arguments) {
@@ -21,7 +25,9 @@ std::string describe(const Arguments& arguments) {
   return text;
 }
 
-bool is_nvfp4(const Arguments& a) { return a.is_float && a.bits == 4 && a.strategy == Strategy::tensor_group && a.group == 16; }
+bool is_nvfp4(const Arguments& a) {
+  return a.is_float && a.bits == 4 && a.strategy == Strategy::tensor_group && a.group == 16;
+}
 bool is_mx(const Arguments& a, int64_t bits) {
   return a.is_float && a.bits == bits && a.strategy == Strategy::group && a.group == 32;
 }
@@ -38,7 +44,8 @@ Layout layout_of(const Group& group, const ModuleReader& reader) {
 }
 
 Result<Format> integer_format(const Group& group, int64_t bits) {
-  if (bits < 2 || bits > 8) return unsupported(group, "weights.num_bits", std::to_string(bits) + "-bit integers", "2 to 8 bits");
+  if (bits < 2 || bits > 8)
+    return unsupported(group, "weights.num_bits", std::to_string(bits) + "-bit integers", "2 to 8 bits");
   return static_cast<Format>(static_cast<int>(Format::int2) + static_cast<int>(bits - 2));
 }
 
@@ -68,11 +75,13 @@ Result<std::optional<ActivationScheme>> activation_of(const Group& group) {
     return std::optional{scheme};
   }
   const bool eight = input.bits == 8 && (!input.is_float || input.symmetric);
-  const bool run_time = input.dynamic == Dynamic::yes && (input.strategy == Strategy::token || input.strategy == Strategy::tensor ||
-                                                          (input.strategy == Strategy::group && input.is_float));
+  const bool run_time =
+      input.dynamic == Dynamic::yes && (input.strategy == Strategy::token || input.strategy == Strategy::tensor ||
+                                        (input.strategy == Strategy::group && input.is_float));
   const bool stored = input.dynamic == Dynamic::no && input.strategy == Strategy::tensor;
   if (!eight || !(run_time || stored)) {
-    return unsupported(group, "input_activations", "activations of " + describe(input), "8-bit, NVFP4 or MX activations");
+    return unsupported(group, "input_activations", "activations of " + describe(input),
+                       "8-bit, NVFP4 or MX activations");
   }
   scheme.format = input.is_float ? Format::e4m3 : Format::int8;
   scheme.granularity = input.strategy == Strategy::token   ? Granularity::token
@@ -126,7 +135,8 @@ Result<Shape> scale_shape(const Group& group, int64_t n, int64_t k, Grouping* gr
       *grouping = {Grouping::Kind::block, weights.block_rows, weights.block_cols};
       return Shape{ceil_div(n, weights.block_rows), ceil_div(k, weights.block_cols)};
     default:
-      return unsupported(group, "weights.strategy", "weights of " + describe(weights), "tensor, channel, group or block");
+      return unsupported(group, "weights.strategy", "weights of " + describe(weights),
+                         "tensor, channel, group or block");
   }
 }
 
@@ -151,7 +161,8 @@ Result<Weights> read_naive(ModuleReader& reader, const Group& group) {
   }
   Weights read;
   const DType code = weights.is_float ? DType::f8_e4m3 : DType::i8;
-  GEARSHIFT_TRY(const ModuleReader::Matrix matrix, reader.codes("weight", {code}, "the config asks for " + describe(weights)));
+  GEARSHIFT_TRY(const ModuleReader::Matrix matrix,
+                reader.codes("weight", {code}, "the config asks for " + describe(weights)));
   read.n = matrix.rows;
   read.k = matrix.cols;
   read.scheme.format = Format::e4m3;
@@ -159,7 +170,8 @@ Result<Weights> read_naive(ModuleReader& reader, const Group& group) {
     GEARSHIFT_TRY(read.scheme.format, integer_format(group, weights.bits));
   }
   GEARSHIFT_TRY(const Shape shape, scale_shape(group, read.n, read.k, &read.scheme.grouping));
-  GEARSHIFT_TRY(read.scheme.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, shape, scale_reason(group)));
+  GEARSHIFT_TRY(read.scheme.scale,
+                reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, shape, scale_reason(group)));
   read.scheme.symmetric = weights.symmetric;
   if (weights.symmetric) {
     reader.skip("weight_zero_point");  // removed on save; where one is left it is zero
@@ -168,16 +180,17 @@ Result<Weights> read_naive(ModuleReader& reader, const Group& group) {
                                 "one zero point per scale: the weights are asymmetric"));
   }
   if (weights.group_index) {
-    GEARSHIFT_TRY(const std::optional<DType> index, reader.take_optional(TensorRole::weight_group_index, "weight_g_idx", {DType::i32},
-                                                                         {read.k}, "one group index per column"));
+    GEARSHIFT_TRY(const std::optional<DType> index,
+                  reader.take_optional(TensorRole::weight_group_index, "weight_g_idx", {DType::i32}, {read.k},
+                                       "one group index per column"));
     read.scheme.act_order = index.has_value();
   }
   return read;
 }
 
-// Columns of pack-quantized weights follow from the packed width only up to a word; the number of groups narrows it down,
-// and real layers have widths that are multiples of large powers of two. (weight_shape says it, too, but values are not
-// read here.)
+// Columns of pack-quantized weights follow from the packed width only up to a word; the number of groups narrows it
+// down, and real layers have widths that are multiples of large powers of two. (weight_shape says it, too, but values
+// are not read here.)
 struct Columns {
   int64_t k = 0;
   Storage storage = Storage::dense_bits;
@@ -218,7 +231,8 @@ std::optional<Columns> packed_as(int64_t words, int64_t bits, int64_t k) {
 
 Result<Weights> read_packed(ModuleReader& reader, const ModuleTensors& module, const Group& group) {
   const Arguments& weights = *group.weights;
-  const bool known = weights.strategy == Strategy::tensor || weights.strategy == Strategy::channel || weights.strategy == Strategy::group;
+  const bool known = weights.strategy == Strategy::tensor || weights.strategy == Strategy::channel ||
+                     weights.strategy == Strategy::group;
   if (weights.is_float || !known) {
     return unsupported(group, "weights", "weights of " + describe(weights) + " in format \"" + group.format + "\"",
                        "integers with a scale per tensor, row or group");
@@ -233,22 +247,26 @@ Result<Weights> read_packed(ModuleReader& reader, const ModuleTensors& module, c
   if (weights.strategy == Strategy::group) {
     const TensorInfo* scale = module.find("weight_scale");
     const size_t rank = module.find("weight_packed")->shape.size();
-    if (scale != nullptr && scale->shape.size() == rank && scale->shape.back() < (int64_t{1} << 31)) groups = scale->shape.back();
+    if (scale != nullptr && scale->shape.size() == rank && scale->shape.back() < (int64_t{1} << 31))
+      groups = scale->shape.back();
   }
   std::optional<Columns> columns = packed_columns(matrix.cols, weights.bits, groups, weights.group);
-  if (const TensorInfo* index = module.find("weight_g_idx"); weights.group_index && index != nullptr && !index->shape.empty()) {
+  if (const TensorInfo* index = module.find("weight_g_idx");
+      weights.group_index && index != nullptr && !index->shape.empty()) {
     columns = packed_as(matrix.cols, weights.bits, index->shape.back());
   }
   if (!columns) {
-    return reader.contradiction("weight_packed", "rows of " + std::to_string(matrix.cols) + " words",
-                                "a width that belongs to one number of " + std::to_string(weights.bits) + "-bit columns" +
-                                    (groups > 0 ? " in " + std::to_string(groups) + " groups of " + std::to_string(weights.group) : ""));
+    return reader.contradiction(
+        "weight_packed", "rows of " + std::to_string(matrix.cols) + " words",
+        "a width that belongs to one number of " + std::to_string(weights.bits) + "-bit columns" +
+            (groups > 0 ? " in " + std::to_string(groups) + " groups of " + std::to_string(weights.group) : ""));
   }
   read.k = columns->k;
   read.scheme.storage = columns->storage;
 
   GEARSHIFT_TRY(const Shape shape, scale_shape(group, read.n, read.k, &read.scheme.grouping));
-  GEARSHIFT_TRY(read.scheme.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, shape, scale_reason(group)));
+  GEARSHIFT_TRY(read.scheme.scale,
+                reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, shape, scale_reason(group)));
   read.scheme.symmetric = weights.symmetric;
   if (weights.symmetric) {
     reader.skip("weight_zero_point");
@@ -256,7 +274,8 @@ Result<Weights> read_packed(ModuleReader& reader, const ModuleTensors& module, c
     GEARSHIFT_CHECK(reader.take(TensorRole::weight_zero_point, "weight_zero_point", {DType::i8}, {}, "one zero point"));
   } else {
     const int64_t per_word = 32 / weights.bits;
-    const int64_t rows = columns->storage == Storage::dense_bits ? ceil_div(read.n * weights.bits, 32) : ceil_div(read.n, per_word);
+    const int64_t rows =
+        columns->storage == Storage::dense_bits ? ceil_div(read.n * weights.bits, 32) : ceil_div(read.n, per_word);
     GEARSHIFT_CHECK(reader.take(TensorRole::weight_zero_point, "weight_zero_point", {DType::i32}, {rows, shape[1]},
                                 "zero points packed along the rows: the weights are asymmetric"));
   }
@@ -274,16 +293,20 @@ Result<Weights> read_blocks(ModuleReader& reader, const Group& group, Layout lay
   const Arguments& weights = *group.weights;
   const bool nvfp4 = layout == Layout::nvfp4, eight = layout == Layout::mxfp8;
   if (nvfp4 ? !is_nvfp4(weights) : !is_mx(weights, eight ? 8 : 4)) {
-    return ErrorInfo{ErrorCode::damaged_checkpoint, group.subject + ".weights", describe(weights),
+    return ErrorInfo{ErrorCode::damaged_checkpoint,
+                     group.subject + ".weights",
+                     describe(weights),
                      nvfp4   ? "4-bit float, strategy tensor_group 16: the format is NVFP4"
                      : eight ? "8-bit float, strategy group 32: the format is MXFP8"
                              : "4-bit float, strategy group 32: the format is MXFP4",
-                     "", {}};
+                     "",
+                     {}};
   }
   Weights read;
   GEARSHIFT_TRY(const ModuleReader::Matrix matrix,
                 eight ? reader.codes("weight", {DType::f8_e4m3}, "the config asks for MXFP8")
-                      : reader.codes("weight_packed", {DType::u8}, std::string("the config asks for ") + (nvfp4 ? "NVFP4" : "MXFP4")));
+                      : reader.codes("weight_packed", {DType::u8},
+                                     std::string("the config asks for ") + (nvfp4 ? "NVFP4" : "MXFP4")));
   const int64_t width = nvfp4 ? 16 : 32;
   read.n = matrix.rows;
   read.k = eight ? matrix.cols : 2 * matrix.cols;

@@ -4,16 +4,15 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "layer/scheme/module_reader.h"
+#include "layer/scheme/modelopt.h"
 #include "layer/scheme/names.h"
 
 namespace gearshift {
 namespace {
 
-enum class Algorithm : uint8_t {
-  none, fp8, fp8_per_channel, fp8_block, nvfp4, nvfp4_w4a16, nvfp4_fp8, mxfp4, mxfp4_fp8, mxfp8, int4_awq, w4a8_awq, w8a16, smoothquant,
-  mixed, refused
-};
+using modelopt::Algorithm;
+using modelopt::Layer;
+
 struct AlgorithmName {
   std::string_view name;
   Algorithm algorithm;
@@ -48,13 +47,6 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-// The algorithm of one module or of the whole checkpoint. `word` is kept for messages.
-struct Layer {
-  Algorithm algorithm = Algorithm::none;
-  std::string word;
-  int64_t group = 0;  // 0: the algorithm's own
-};
-
 bool is_vision(std::string_view name) {
   const std::string_view core = core_name(name);
   return core.starts_with("vision_tower") || core.starts_with("vision_model") || core.starts_with("visual");
@@ -67,7 +59,8 @@ class Reader final : public SchemeReader {
   Result<void> parse() {
     const QuantConfig& quant = config_.quant;
     const Json& dict = *quant.dict;
-    for (std::string_view key : {"exclude_modules", "ignore"}) GEARSHIFT_CHECK(parse_excluded(dict.find(key), quant.key(key)));
+    for (std::string_view key : {"exclude_modules", "ignore"})
+      GEARSHIFT_CHECK(parse_excluded(dict.find(key), quant.key(key)));
     GEARSHIFT_TRY(whole_, parse_layer(dict, quant.source));
     if (whole_.algorithm == Algorithm::refused) return refuse(quant.key("quant_algo"), whole_.word);
     if (whole_.group == 0) whole_.group = group_of_config_groups(dict);
@@ -75,15 +68,21 @@ class Reader final : public SchemeReader {
     if (whole_.algorithm != Algorithm::mixed) return {};
     const Json* layers = dict.find("quantized_layers");
     if (layers == nullptr || !layers->is(Json::Kind::object)) {
-      return ErrorInfo{ErrorCode::damaged_checkpoint, quant.key("quantized_layers"), layers == nullptr ? "none" : std::string(name(layers->kind)),
-                       "an object: the algorithm is MIXED_PRECISION", "", {}};
+      return ErrorInfo{ErrorCode::damaged_checkpoint,
+                       quant.key("quantized_layers"),
+                       layers == nullptr ? "none" : std::string(name(layers->kind)),
+                       "an object: the algorithm is MIXED_PRECISION",
+                       "",
+                       {}};
     }
     layers_.reserve(layers->members.size());
     for (const auto& [module, value] : layers->members) {
       GEARSHIFT_TRY(Layer layer, parse_layer(value, quant.key("quantized_layers." + printable(module, 120))));
-      if (layer.algorithm == Algorithm::refused || layer.algorithm == Algorithm::mixed) refusals_.push_back(refuse(module, layer.word));
+      if (layer.algorithm == Algorithm::refused || layer.algorithm == Algorithm::mixed)
+        refusals_.push_back(refuse(module, layer.word));
       const Layer* kept = &layers_.emplace(module, std::move(layer)).first->second;
-      for (std::string_view above = parent(module); !above.empty(); above = parent(above)) containers_.emplace(std::string(above), kept);
+      for (std::string_view above = parent(module); !above.empty(); above = parent(above))
+        containers_.emplace(std::string(above), kept);
     }
     return {};
   }
@@ -98,12 +97,14 @@ class Reader final : public SchemeReader {
       if (!relative) return read_unquantized(module, config_);
       rule_name = *std::move(relative);
     }
-    if (excluded_.match(rule_name) || (plain && excluded_.match_respelled(rule_name))) return read_unquantized(module, config_);
+    if (excluded_.match(rule_name) || (plain && excluded_.match_respelled(rule_name)))
+      return read_unquantized(module, config_);
     if (plain && is_vision(rule_name)) return read_unquantized(module, config_);
     const Layer* layer = whole_.algorithm == Algorithm::mixed ? layer_of(rule_name) : &whole_;
     if (layer == nullptr || layer->algorithm == Algorithm::none) return read_unquantized(module, config_);
-    if (layer->algorithm == Algorithm::refused || layer->algorithm == Algorithm::mixed) return refuse(module.name, layer->word);
-    if (!plain) return read_quantized(module, *layer);
+    if (layer->algorithm == Algorithm::refused || layer->algorithm == Algorithm::mixed)
+      return refuse(module.name, layer->word);
+    if (!plain) return modelopt::read_module(module, *layer, weight_only_);
     if (is_router_like(module.name) || module.tied_head || module.draft) return read_unquantized(module, config_);
     return ErrorInfo{ErrorCode::damaged_checkpoint,
                      module.name,
@@ -115,19 +116,24 @@ class Reader final : public SchemeReader {
 
  private:
   static ErrorInfo refuse(std::string subject, const std::string& word) {
-    return ErrorInfo{ErrorCode::unsupported_scheme, std::move(subject), "ModelOpt quant_algo \"" + printable(word, 60) + "\"",
+    return ErrorInfo{ErrorCode::unsupported_scheme,
+                     std::move(subject),
+                     "ModelOpt quant_algo \"" + printable(word, 60) + "\"",
                      "an algorithm of ModelOpt that Gearshift loads",
-                     "export the model again with a plain algorithm (FP8, NVFP4, W4A16_AWQ ...)", {}};
+                     "export the model again with a plain algorithm (FP8, NVFP4, W4A16_AWQ ...)",
+                     {}};
   }
 
   Result<void> parse_excluded(const Json* list, const std::string& subject) {
     if (list == nullptr || list->is_null()) return {};
     if (!list->is(Json::Kind::array)) {
-      return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(list->kind)), "a list of strings", "", {}};
+      return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(list->kind)),
+                       "a list of strings",           "",      {}};
     }
     for (const Json& entry : list->items) {
       if (!entry.is(Json::Kind::string)) {
-        return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(entry.kind)), "a list of strings", "", {}};
+        return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(entry.kind)),
+                         "a list of strings",           "",      {}};
       }
       excluded_.add(entry.string);
     }
@@ -136,26 +142,32 @@ class Reader final : public SchemeReader {
 
   static Result<Layer> parse_layer(const Json& json, const std::string& subject) {
     if (!json.is(Json::Kind::object)) {
-      return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(json.kind)), "an object with quant_algo", "", {}};
+      return ErrorInfo{ErrorCode::damaged_checkpoint, subject, std::string(name(json.kind)),
+                       "an object with quant_algo",   "",      {}};
     }
     const Json* word = json.find("quant_algo");
     Layer layer;
     if (word != nullptr && !word->is_null()) {
       if (!word->is(Json::Kind::string)) {
-        return ErrorInfo{ErrorCode::damaged_checkpoint, subject + ".quant_algo", std::string(name(word->kind)), "a string", "", {}};
+        return ErrorInfo{
+            ErrorCode::damaged_checkpoint, subject + ".quant_algo", std::string(name(word->kind)), "a string", "", {}};
       }
       layer.word = word->string;
     }
     const std::string spelled = upper(layer.word);
-    const auto known = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](const AlgorithmName& a) { return a.name == spelled; });
+    const auto known =
+        std::find_if(kAlgorithms.begin(), kAlgorithms.end(), [&](const AlgorithmName& a) { return a.name == spelled; });
     layer.algorithm = known == kAlgorithms.end() ? Algorithm::refused : known->algorithm;
     for (std::string_view key : {"group_size", "awq_block_size"}) {
       const Json* size = json.find(key);
       if (size == nullptr || size->is_null()) continue;
       if (!size->is(Json::Kind::integer) || size->integer < 0 || size->integer > (int64_t{1} << 31)) {
-        return ErrorInfo{ErrorCode::damaged_checkpoint, subject + "." + std::string(key),
+        return ErrorInfo{ErrorCode::damaged_checkpoint,
+                         subject + "." + std::string(key),
                          size->is(Json::Kind::integer) ? std::to_string(size->integer) : std::string(name(size->kind)),
-                         "a positive integer", "", {}};
+                         "a positive integer",
+                         "",
+                         {}};
       }
       layer.group = size->integer;
       break;
@@ -169,7 +181,8 @@ class Reader final : public SchemeReader {
     if (groups == nullptr) return 0;
     for (const auto& [label, group] : groups->members) {
       const Json* size = group.at({"weights", "group_size"});
-      if (size != nullptr && size->is(Json::Kind::integer) && size->integer > 0 && size->integer <= (int64_t{1} << 31)) return size->integer;
+      if (size != nullptr && size->is(Json::Kind::integer) && size->integer > 0 && size->integer <= (int64_t{1} << 31))
+        return size->integer;
     }
     return 0;
   }
@@ -196,7 +209,7 @@ class Reader final : public SchemeReader {
 
   const Layer* lookup(std::string_view name) const {
     auto find = [&](std::string_view key) -> const Layer* {
-      const auto found = layers_.find(std::string(key));
+      const auto found = layers_.find(key);
       return found == layers_.end() ? nullptr : &found->second;
     };
     if (const Layer* own = find(name); own != nullptr) return own;
@@ -219,207 +232,20 @@ class Reader final : public SchemeReader {
     // A stack of experts whose members are listed one by one: experts.gate_up_proj for experts.0.up_proj ...
     for (std::string_view at : {name, parent(name)}) {
       if (at != name && last_component(at) != "experts") break;
-      const auto found = containers_.find(std::string(at));
+      const auto found = containers_.find(at);
       if (found != containers_.end()) return found->second;
     }
     return nullptr;
   }
 
-  Result<ModuleScheme> read_quantized(const ModuleTensors& module, const Layer& layer) const;
-
   const ModelConfig& config_;
   Layer whole_;
   bool weight_only_ = false;
   ExcludeList excluded_;
-  std::unordered_map<std::string, Layer> layers_;
-  std::unordered_map<std::string, const Layer*> containers_;  // ancestors of listed names
+  NameMap<Layer> layers_;
+  NameMap<const Layer*> containers_;  // ancestors of listed names
   std::vector<ErrorInfo> refusals_;
 };
-
-// ---- tensors --------------------------------------------------------------------------------------------------------
-
-constexpr DTypes kE4m3 = {DType::f8_e4m3};
-
-ActivationScheme activation(Format format, Granularity granularity, bool dynamic, int64_t group = 0) {
-  ActivationScheme scheme;
-  scheme.format = format;
-  scheme.granularity = granularity;
-  scheme.dynamic = dynamic;
-  scheme.group = group;
-  scheme.stored_scale = !dynamic;
-  return scheme;
-}
-
-Result<void> take_input_scale(ModuleReader& reader, const std::string& word) {
-  GEARSHIFT_CHECK(reader.take(TensorRole::input_scale, "input_scale", kFloatScales, {}, "the activation scale of " + word));
-  return {};
-}
-
-Result<void> take_pre_scale(ModuleReader& reader, int64_t k, Scheme* scheme) {
-  GEARSHIFT_TRY(const std::optional<DType> pre, reader.take_optional(TensorRole::pre_scale, "pre_quant_scale", kFloatScales, {k},
-                                                                     "one activation factor per column"));
-  scheme->pre_scale = pre.has_value();
-  return {};
-}
-
-// What the readers below share.
-struct Job {
-  ModuleReader& reader;
-  const Layer& layer;
-  bool weight_only;
-};
-
-Result<ModuleScheme> read_fp8(const Job& job) {
-  ModuleReader& reader = job.reader;
-  Scheme scheme;
-  scheme.quantized = true;
-  scheme.weight.format = Format::e4m3;
-  GEARSHIFT_TRY(const ModuleReader::Matrix w, reader.codes("weight", kE4m3, job.layer.word));
-  if (job.layer.algorithm == Algorithm::fp8) {
-    scheme.weight.grouping = {Grouping::Kind::tensor, 1, 0};
-    GEARSHIFT_TRY(scheme.weight.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, {}, "one scale per tensor"));
-    scheme.activation = activation(Format::e4m3, Granularity::tensor, false);
-    GEARSHIFT_CHECK(take_input_scale(reader, job.layer.word));
-  } else if (job.layer.algorithm == Algorithm::fp8_per_channel) {
-    scheme.weight.grouping = {Grouping::Kind::row, 1, 0};
-    GEARSHIFT_TRY(scheme.weight.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, {w.rows}, "one scale per row"));
-    scheme.activation = activation(Format::e4m3, Granularity::token, true);
-  } else {  // FP8_PB_WO: "weight only", so activations stay 16-bit
-    scheme.weight.grouping = {Grouping::Kind::block, 128, 128};
-    GEARSHIFT_TRY(scheme.weight.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales,
-                                                   {ceil_div(w.rows, 128), 1, ceil_div(w.cols, 128), 1}, "one scale per 128 x 128 block"));
-  }
-  return reader.finish(scheme, w.rows, w.cols);
-}
-
-// Stacks that keep the order of x @ W have K before N in every tensor ("BMM" experts).
-bool is_transposed(const ModuleTensors& module) {
-  const TensorInfo* weight = module.find("weight");
-  const TensorInfo* scale = module.find("weight_scale");
-  return weight != nullptr && scale != nullptr && weight->shape.size() == 3 && scale->shape.size() == 3 &&
-         weight->shape[2] == scale->shape[2];
-}
-
-Result<ModuleScheme> read_nvfp4(const Job& job) {
-  ModuleReader& reader = job.reader;
-  const Algorithm algorithm = job.layer.algorithm;
-  Scheme scheme;
-  scheme.quantized = true;
-  const int64_t group = job.layer.group > 0 ? job.layer.group : 16;
-  GEARSHIFT_TRY(const ModuleReader::Matrix w, reader.codes("weight", {DType::u8}, job.layer.word));
-  const int64_t k = 2 * w.cols;
-  scheme.weight.format = Format::e2m1;
-  scheme.weight.storage = Storage::nibbles;
-  scheme.weight.grouping = {Grouping::Kind::group, 1, group};
-  scheme.weight.scale = DType::f8_e4m3;
-  scheme.weight.global_scale = true;
-  GEARSHIFT_CHECK(reader.take(TensorRole::weight_scale, "weight_scale", kE4m3, {w.rows, ceil_div(k, group)},
-                              "one scale per " + std::to_string(group) + " columns"));
-  GEARSHIFT_CHECK(reader.take(TensorRole::weight_global_scale, "weight_scale_2", {DType::f32}, {}, "the tensor-wide scale of " + job.layer.word));
-  GEARSHIFT_CHECK(take_pre_scale(reader, k, &scheme));
-  if (algorithm == Algorithm::nvfp4) {
-    scheme.activation = activation(Format::e2m1, Granularity::token_group, true, group);
-    scheme.activation->stored_scale = true;
-    GEARSHIFT_CHECK(take_input_scale(reader, job.layer.word));
-  } else if (algorithm == Algorithm::nvfp4_fp8) {
-    scheme.activation = activation(Format::e4m3, Granularity::tensor, false);
-    GEARSHIFT_CHECK(take_input_scale(reader, job.layer.word));
-  } else {
-    reader.skip("input_scale");  // weight-only: one that was left behind means nothing
-  }
-  return reader.finish(scheme, w.rows, k);
-}
-
-Result<ModuleScheme> read_mx(const Job& job) {
-  ModuleReader& reader = job.reader;
-  const bool eight = job.layer.algorithm == Algorithm::mxfp8;
-  Scheme scheme;
-  scheme.quantized = true;
-  GEARSHIFT_TRY(const ModuleReader::Matrix w, eight ? reader.codes("weight", kE4m3, job.layer.word)
-                                                    : reader.codes("weight", {DType::u8}, job.layer.word));
-  const int64_t k = eight ? w.cols : 2 * w.cols;
-  scheme.weight.format = eight ? Format::e4m3 : Format::e2m1;
-  scheme.weight.storage = eight ? Storage::dense : Storage::nibbles;
-  scheme.weight.grouping = {Grouping::Kind::group, 1, 32};
-  scheme.weight.scale = DType::f8_e8m0;
-  GEARSHIFT_CHECK(reader.take(TensorRole::weight_scale, "weight_scale", kExponentScales, {w.rows, ceil_div(k, 32)},
-                              "one exponent per 32 columns"));
-  if (job.layer.algorithm == Algorithm::mxfp4_fp8) {
-    const bool stored = reader.has("input_scale");
-    scheme.activation = activation(Format::e4m3, stored ? Granularity::tensor : Granularity::token, !stored);
-    if (stored) GEARSHIFT_CHECK(take_input_scale(reader, job.layer.word));
-  } else if (!job.weight_only) {
-    scheme.activation = activation(scheme.weight.format, Granularity::token_group, true, 32);
-    scheme.activation->rule = ScaleRule::e8m0_ceil;
-  }
-  return reader.finish(scheme, w.rows, k);
-}
-
-Result<ModuleScheme> read_awq(const Job& job) {
-  ModuleReader& reader = job.reader;
-  Scheme scheme;
-  scheme.quantized = true;
-  const int64_t group = job.layer.group > 0 ? job.layer.group : 128;
-  GEARSHIFT_TRY(const ModuleReader::Matrix w, reader.codes("weight", {DType::u8}, job.layer.word));
-  const int64_t n = 2 * w.rows;  // two rows a byte
-  scheme.weight.format = Format::int4;
-  scheme.weight.storage = Storage::rows_in_byte;
-  scheme.weight.grouping = {Grouping::Kind::group, 1, group};
-  GEARSHIFT_TRY(scheme.weight.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, {n, ceil_div(w.cols, group)},
-                                                 "one scale per " + std::to_string(group) + " columns"));
-  GEARSHIFT_CHECK(take_pre_scale(reader, w.cols, &scheme));
-  if (job.layer.algorithm == Algorithm::w4a8_awq) {
-    // Maps codes into the FP8 domain of one kernel; w = code * weight_scale without it.
-    reader.skip("weight_scale_2");
-    scheme.activation = activation(Format::e4m3, Granularity::tensor, false);
-    GEARSHIFT_CHECK(take_input_scale(reader, job.layer.word));
-  }
-  return reader.finish(scheme, n, w.cols);
-}
-
-Result<ModuleScheme> read_int8(const Job& job) {
-  ModuleReader& reader = job.reader;
-  Scheme scheme;
-  scheme.quantized = true;
-  GEARSHIFT_TRY(const ModuleReader::Matrix w, reader.codes("weight", {DType::i8}, job.layer.word));
-  scheme.weight.format = Format::int8;
-  scheme.weight.grouping = {Grouping::Kind::row, 1, 0};
-  GEARSHIFT_TRY(scheme.weight.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, {w.rows}, "one scale per row"));
-  if (job.layer.algorithm == Algorithm::smoothquant) {
-    GEARSHIFT_CHECK(take_pre_scale(reader, w.cols, &scheme));
-    scheme.activation = activation(Format::int8, Granularity::tensor, false);
-    GEARSHIFT_CHECK(take_input_scale(reader, job.layer.word));
-  }
-  return reader.finish(scheme, w.rows, w.cols);
-}
-
-Result<ModuleScheme> Reader::read_quantized(const ModuleTensors& module, const Layer& layer) const {
-  if (is_transposed(module)) {
-    return ErrorInfo{ErrorCode::unsupported_scheme, module.name, "ModelOpt " + layer.word + " expert stack stored as [experts, K, N]",
-                     "experts stored one by one", "export the model again with separate experts", {}};
-  }
-  ModuleReader reader(module);
-  const Job job{reader, layer, weight_only_};
-  switch (layer.algorithm) {
-    case Algorithm::fp8:
-    case Algorithm::fp8_per_channel:
-    case Algorithm::fp8_block:
-      return read_fp8(job);
-    case Algorithm::nvfp4:
-    case Algorithm::nvfp4_w4a16:
-    case Algorithm::nvfp4_fp8:
-      return read_nvfp4(job);
-    case Algorithm::mxfp4:
-    case Algorithm::mxfp4_fp8:
-    case Algorithm::mxfp8:
-      return read_mx(job);
-    case Algorithm::int4_awq:
-    case Algorithm::w4a8_awq:
-      return read_awq(job);
-    default:
-      return read_int8(job);
-  }
-}
 
 }  // namespace
 

@@ -31,10 +31,12 @@ constexpr int64_t kMaxDimension = int64_t{1} << 31;
 
 }  // namespace
 
-ErrorInfo ModuleReader::contradiction(std::string_view suffix, std::string found, std::string wanted, std::string hint) const {
+ErrorInfo ModuleReader::contradiction(std::string_view suffix, std::string found, std::string wanted,
+                                      std::string hint) const {
   const TensorInfo* tensor = module_.find(suffix);
   std::string subject = tensor != nullptr ? tensor->name : module_.name + "." + std::string(suffix);
-  return ErrorInfo{ErrorCode::damaged_checkpoint, std::move(subject), std::move(found), std::move(wanted), std::move(hint), {}};
+  return ErrorInfo{
+      ErrorCode::damaged_checkpoint, std::move(subject), std::move(found), std::move(wanted), std::move(hint), {}};
 }
 
 Result<const TensorInfo*> ModuleReader::required(std::string_view suffix, DTypes dtypes, std::string_view why) {
@@ -56,8 +58,9 @@ Result<ModuleReader::Matrix> ModuleReader::codes(std::string_view suffix, DTypes
   const Shape& shape = tensor->shape;
   const bool positive = std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d > 0 && d < kMaxDimension; });
   if ((shape.size() != 2 && shape.size() != 3) || !positive) {
-    return contradiction(suffix, std::string(name(tensor->dtype)) + " " + to_string(shape),
-                         "a matrix [rows, columns] (or [experts, rows, columns]) that is not empty: " + std::string(why));
+    return contradiction(
+        suffix, std::string(name(tensor->dtype)) + " " + to_string(shape),
+        "a matrix [rows, columns] (or [experts, rows, columns]) that is not empty: " + std::string(why));
   }
   result_.experts = shape.size() == 3 ? shape[0] : 0;
   result_.tensors.push_back({TensorRole::weight, tensor->name, tensor->dtype, shape});
@@ -86,7 +89,8 @@ Result<std::optional<DType>> ModuleReader::take_optional(TensorRole role, std::s
 
 Result<ModuleScheme> ModuleReader::finish(const Scheme& scheme, int64_t n, int64_t k) {
   if (has("bias") && !module_.tied_head) {
-    GEARSHIFT_CHECK(take(TensorRole::bias, "bias", {DType::f32, DType::f16, DType::bf16}, {n}, "one bias per output row"));
+    GEARSHIFT_CHECK(
+        take(TensorRole::bias, "bias", {DType::f32, DType::f16, DType::bf16}, {n}, "one bias per output row"));
   }
   for (const auto& [suffix, tensor] : module_.tensors) {
     const bool used = std::find(used_.begin(), used_.end(), suffix) != used_.end();

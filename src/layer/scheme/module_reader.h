@@ -1,5 +1,5 @@
-// Takes the tensors of one module one by one, each checked against the dtype and shape its scheme promises; what is left
-// over in the end and belongs to quantization is a contradiction, too.
+// Takes the tensors of one module one by one, each checked against the dtype and shape its scheme promises; what is
+// left over in the end and belongs to quantization is a contradiction, too.
 #pragma once
 
 #include "layer/scheme/scheme.h"
@@ -32,8 +32,8 @@ class ModuleReader {
   // sentence "wanted F32 [64, 8]: ...".
   Result<DType> take(TensorRole role, std::string_view suffix, DTypes dtypes, const Shape& shape, std::string_view why);
   // The same when the tensor is there; nullopt when it isn't.
-  Result<std::optional<DType>> take_optional(TensorRole role, std::string_view suffix, DTypes dtypes, const Shape& shape,
-                                             std::string_view why);
+  Result<std::optional<DType>> take_optional(TensorRole role, std::string_view suffix, DTypes dtypes,
+                                             const Shape& shape, std::string_view why);
   // Checked nowhere and not part of the layer: known and without meaning here.
   void skip(std::string_view suffix) { used_.push_back(suffix); }
 

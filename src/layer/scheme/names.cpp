@@ -81,7 +81,7 @@ Result<void> TargetList::add(std::string_view entry, const std::string& subject)
 
 std::optional<size_t> TargetList::match(std::string_view name) const {
   std::optional<size_t> best;
-  if (const auto found = exact_.find(std::string(name)); found != exact_.end()) best = found->second;
+  if (const auto found = exact_.find(name); found != exact_.end()) best = found->second;
   for (const Expression& expression : expressions_) {
     if (best && *best < expression.index) break;
     if (expression.regex.match_start(name)) return expression.index;
@@ -92,7 +92,8 @@ std::optional<size_t> TargetList::match(std::string_view name) const {
 std::optional<size_t> TargetList::match_respelled(std::string_view name) const {
   std::optional<size_t> best;
   for (const std::string& spelled : respellings(name)) {
-    if (const auto found = exact_.find(spelled); found != exact_.end() && (!best || found->second < *best)) best = found->second;
+    if (const auto found = exact_.find(spelled); found != exact_.end() && (!best || found->second < *best))
+      best = found->second;
     for (const Expression& expression : expressions_) {
       if (best && *best < expression.index) break;
       if (expression.depends_on_prefix && expression.regex.match_start(spelled)) best = expression.index;
@@ -112,7 +113,7 @@ void ExcludeList::add(std::string_view entry) {
 
 bool ExcludeList::match(std::string_view name) const {
   for (std::string_view at = name; !at.empty(); at = parent(at)) {
-    if (exact_.contains(std::string(at))) return true;
+    if (exact_.contains(at)) return true;
   }
   for (const std::string& pattern : wildcards_) {
     if (fnmatch(pattern, name)) return true;

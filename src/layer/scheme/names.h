@@ -18,6 +18,14 @@ std::vector<std::string> shard_names(std::string_view name);
 // "a.k_proj" -> "a.qkv_proj"; "" when the name is no shard.
 std::string fused_name(std::string_view name);
 
+// Hashes names without making strings of them.
+struct NameHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+};
+template <class T>
+using NameMap = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
+
 // An ordered list of patterns in compressed-tensors' style: `re:` and a Python regular expression matched at the start,
 // or an exact name (formats.md 2.5).
 class TargetList {
@@ -35,11 +43,12 @@ class TargetList {
     bool depends_on_prefix;  // does not begin with ".*": another spelling of the prefix can make a difference
   };
   size_t size_ = 0;
-  std::unordered_map<std::string, size_t> exact_;
+  NameMap<size_t> exact_;
   std::vector<Expression> expressions_;
 };
 
-// A set of patterns in ModelOpt's style: shell wildcards that cross dots, exact names, children of either (formats.md 3.4).
+// A set of patterns in ModelOpt's style: shell wildcards that cross dots, exact names, children of either
+// (formats.md 3.4).
 class ExcludeList {
  public:
   void add(std::string_view entry);
@@ -47,7 +56,7 @@ class ExcludeList {
   bool match_respelled(std::string_view name) const;
 
  private:
-  std::unordered_map<std::string, bool> exact_;
+  NameMap<bool> exact_;
   std::vector<std::string> wildcards_;
 };
 

@@ -1,5 +1,5 @@
-// Formats that are recognised and refused: by name in the config, and by the names of their tensors (formats.md sections
-// 1 and 10). Everything here is data; the message is made in one place.
+// Formats that are recognised and refused: by name in the config, and by the names of their tensors (formats.md
+// sections 1 and 10). Everything here is data; the message is made in one place.
 #include <algorithm>
 #include <array>
 
@@ -11,11 +11,14 @@ namespace gearshift {
 namespace {
 
 constexpr std::string_view kFromFloat = "quantize the original float checkpoint with `gearshift quantize`";
-constexpr std::string_view kRuntime = "it is a run-time mode of a serving engine, no checkpoint format: use the checkpoint it was made from";
-constexpr std::string_view kLater = "convert it to compressed-tensors, or quantize the original float checkpoint with `gearshift quantize`";
+constexpr std::string_view kRuntime =
+    "it is a run-time mode of a serving engine, no checkpoint format: use the checkpoint it was made from";
+constexpr std::string_view kLater =
+    "convert it to compressed-tensors, or quantize the original float checkpoint with `gearshift quantize`";
 
 constexpr std::array kFormats = {
-    RefusedFormat{"bitsandbytes", "blocks of NF4, FP4 or INT8 codes with a look-up table, high nibble first", kFromFloat},
+    RefusedFormat{"bitsandbytes", "blocks of NF4, FP4 or INT8 codes with a look-up table, high nibble first",
+                  kFromFloat},
     RefusedFormat{"torchao", "serialized tensor subclasses of torchao", kFromFloat},
     RefusedFormat{"hqq", "half-quadratic quantization with float zero points and meta objects", kFromFloat},
     RefusedFormat{"exl2", "ExLlamaV2: groups of mixed bit widths in permuted rows", kFromFloat},
@@ -31,7 +34,8 @@ constexpr std::array kFormats = {
     RefusedFormat{"quanto", "quantized tensor subclasses of optimum-quanto", kFromFloat},
     RefusedFormat{"bitnet", "ternary weights packed four a byte", kFromFloat},
     RefusedFormat{"sinq", "weights with scales along both axes", kFromFloat},
-    RefusedFormat{"marlin", "INT4 in the tile permutation of one GPU kernel", "convert the GPTQ checkpoint it was made from"},
+    RefusedFormat{"marlin", "INT4 in the tile permutation of one GPU kernel",
+                  "convert the GPTQ checkpoint it was made from"},
     RefusedFormat{"tensorrt-llm", "TensorRT-LLM's own layer table with INT4 experts under FP8 names", kLater},
     RefusedFormat{"experts_int8", "INT8 experts made while loading", kRuntime},
     RefusedFormat{"moe_wna16", "a way to run GPTQ and AWQ experts", kRuntime},
@@ -75,7 +79,8 @@ constexpr std::array kSignatures = {
 constexpr RefusedFormat kSparse = {"sparse-bitmask", "sparse weights stored with a bit mask", kFromFloat};
 
 const RefusedFormat* find_format(std::string_view name) {
-  const auto found = std::find_if(kFormats.begin(), kFormats.end(), [&](const RefusedFormat& f) { return f.name == name; });
+  const auto found =
+      std::find_if(kFormats.begin(), kFormats.end(), [&](const RefusedFormat& f) { return f.name == name; });
   if (found != kFormats.end()) return &*found;
   return name == kSparse.name ? &kSparse : nullptr;
 }
@@ -110,7 +115,8 @@ const RefusedFormat* refused_by_config(const QuantConfig& config) {
 const RefusedFormat* refused_by_tensors(const ModuleTensors& module) {
   for (const auto& [suffix, tensor] : module.tensors) {
     for (const Signature& signature : kSignatures) {
-      if (signature.prefix ? suffix.starts_with(signature.suffix) : suffix == signature.suffix) return find_format(signature.format);
+      if (signature.prefix ? suffix.starts_with(signature.suffix) : suffix == signature.suffix)
+        return find_format(signature.format);
     }
   }
   return nullptr;

@@ -1,7 +1,7 @@
 // A quantization scheme: how to recognise it in the config, and how to read what one module is.
 //
-// To add one: a file of its own that defines a `SchemeEntry`, and one line in list.cpp. A reader says what the module is
-// (module_reader.h checks every tensor it takes against the shape and dtype the scheme promises) and returns
+// To add one: a file of its own that defines a `SchemeEntry`, and one line in list.cpp. A reader says what the module
+// is (module_reader.h checks every tensor it takes against the shape and dtype the scheme promises) and returns
 //   unsupported_scheme  the module uses something that is recognised and not loaded (`found` names it), or
 //   damaged_checkpoint  config and tensors contradict each other (subject: the tensor or module).
 #pragma once
@@ -56,8 +56,8 @@ struct RefusedFormat {
 const RefusedFormat* refused_by_config(const QuantConfig& config);
 const RefusedFormat* refused_by_tensors(const ModuleTensors& module);
 ErrorInfo refusal(const RefusedFormat& format, std::string subject);
-// For a checkpoint whose scheme is refused as a whole: reads what it leaves in float and gives `reason` (with the module as
-// its subject) for the rest.
+// For a checkpoint whose scheme is refused as a whole: reads what it leaves in float and gives `reason` (with the
+// module as its subject) for the rest.
 std::unique_ptr<SchemeReader> open_refused(ErrorInfo reason, const ModelConfig& config);
 
 }  // namespace gearshift

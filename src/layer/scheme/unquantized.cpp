@@ -5,8 +5,8 @@
 namespace gearshift {
 namespace {
 
-// Older transformers store expert stacks as [E, in, out] and multiply x @ W, newer ones [E, out, in]; the side that is as
-// wide as the hidden state tells (formats.md 12.4). Where both are, the newer order is taken.
+// Older transformers store expert stacks as [E, in, out] and multiply x @ W, newer ones [E, out, in]; the side that is
+// as wide as the hidden state tells (formats.md 12.4). Where both are, the newer order is taken.
 bool is_transposed_stack(const ModuleTensors& module, const Shape& shape, int64_t hidden) {
   if (shape.size() != 3 || hidden <= 0 || shape[1] == shape[2]) return false;
   const std::string_view last = last_component(module.name);
@@ -27,9 +27,8 @@ class UnquantizedReader final : public SchemeReader {
 
 Result<ModuleScheme> read_unquantized(const ModuleTensors& module, const ModelConfig& config) {
   ModuleReader reader(module);
-  GEARSHIFT_TRY(const ModuleReader::Matrix matrix,
-                reader.codes("weight", {DType::bf16, DType::f16, DType::f32},
-                             "the config says that this module is not quantized"));
+  GEARSHIFT_TRY(const ModuleReader::Matrix matrix, reader.codes("weight", {DType::bf16, DType::f16, DType::f32},
+                                                                "the config says that this module is not quantized"));
   const Shape& shape = module.find("weight")->shape;
   Scheme scheme;
   int64_t n = matrix.rows, k = matrix.cols;

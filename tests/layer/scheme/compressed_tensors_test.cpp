@@ -7,13 +7,15 @@ namespace {
 const std::string kLinear = R"(["Linear"])";
 
 TEST(CompressedTensors, Nvfp4KeepsDirectionAndStoredScale) {
-  const auto model = read_table(nvfp4_ct("model.layers.0.mlp.up_proj", 64, 32), ct_config(R"("g":)" + nvfp4_group(kLinear)));
+  const auto model =
+      read_table(nvfp4_ct("model.layers.0.mlp.up_proj", 64, 32), ct_config(R"("g":)" + nvfp4_group(kLinear)));
   ASSERT_TRUE(model.ok()) << model.error().message();
   const LayerSpec& layer = model->layers.at(0);
   EXPECT_EQ(layer.family, Family::nvfp4_w4a4);
   EXPECT_TRUE(layer.scheme.weight.global_scale && layer.scheme.weight.global_divides);
   ASSERT_TRUE(layer.scheme.activation);
-  EXPECT_TRUE(layer.scheme.activation->dynamic && layer.scheme.activation->stored_scale && layer.scheme.activation->stored_multiplies);
+  EXPECT_TRUE(layer.scheme.activation->dynamic && layer.scheme.activation->stored_scale &&
+              layer.scheme.activation->stored_multiplies);
   EXPECT_EQ(layer.scheme.activation->group, 16);
   EXPECT_EQ(layer.weight_bytes, 64u * 16 + 64 * 2);
 }
@@ -27,7 +29,8 @@ TEST(CompressedTensors, WeightOnlyIsAValueOfItsOwn) {
 
 TEST(Case48, MissingActivationScaleNamesTheTensor) {
   EXPECT_TRUE(fails(read_table(nvfp4_ct("a.up_proj", 64, 32, false), ct_config(R"("g":)" + nvfp4_group(kLinear))),
-                    ErrorCode::damaged_checkpoint, {"a.up_proj.input_global_scale", "found no such tensor", "wanted F32"}));
+                    ErrorCode::damaged_checkpoint,
+                    {"a.up_proj.input_global_scale", "found no such tensor", "wanted F32"}));
 }
 
 TEST(CompressedTensors, EveryPromisedTensorIsChecked) {
@@ -47,13 +50,15 @@ TEST(CompressedTensors, EveryPromisedTensorIsChecked) {
   for (const Damage& damage : damages) {
     Table table = nvfp4_ct("a.up_proj", 64, 32);
     table[damage.row] = damage.now;
-    EXPECT_TRUE(fails(read_table(table, ct_config(R"("g":)" + nvfp4_group(kLinear))), ErrorCode::damaged_checkpoint, {"a.up_proj.", damage.found}));
+    EXPECT_TRUE(fails(read_table(table, ct_config(R"("g":)" + nvfp4_group(kLinear))), ErrorCode::damaged_checkpoint,
+                      {"a.up_proj.", damage.found}));
   }
 }
 
 TEST(CompressedTensors, ScalesLeftWithoutAWeightAreReported) {
-  EXPECT_TRUE(fails(read_table({{"a.up_proj.weight_scale", "F8_E4M3", {64, 2}}}, ct_config(R"("g":)" + nvfp4_group(kLinear))),
-                    ErrorCode::damaged_checkpoint, {"a.up_proj.weight_packed", "no such tensor"}));
+  EXPECT_TRUE(
+      fails(read_table({{"a.up_proj.weight_scale", "F8_E4M3", {64, 2}}}, ct_config(R"("g":)" + nvfp4_group(kLinear))),
+            ErrorCode::damaged_checkpoint, {"a.up_proj.weight_packed", "no such tensor"}));
 }
 
 TEST(CompressedTensors, ChannelScalesWithOrWithoutTheSecondDimension) {
@@ -73,14 +78,16 @@ TEST(Trap9, RegularExpressionsAreAnchoredAtTheStartOnly) {
   EXPECT_EQ(said(model, "model.layers.0.mlp.up_proj"), "bf16 64x32");
   EXPECT_EQ(said(model, "model.html.up_proj"), "bf16 64x32");
   EXPECT_EQ(said(model, "model.layers.0.moe.up_proj"), "fp8_w8a8 64x32");
-  const auto anchored = read_table(fp8_channel("model.x.mtp.fc", 64, 32), ct_config(R"("g":)" + fp8_group(kLinear), R"(["re:^mtp.*"])"));
+  const auto anchored =
+      read_table(fp8_channel("model.x.mtp.fc", 64, 32), ct_config(R"("g":)" + fp8_group(kLinear), R"(["re:^mtp.*"])"));
   EXPECT_EQ(said(anchored, "model.x.mtp.fc"), "fp8_w8a8 64x32");
 }
 
 TEST(Trap11, TheFirstMatchingTargetInConfigOrderWins) {
   Table table = fp8_channel("model.layers.5.mlp.up_proj", 64, 32);
   add(&table, nvfp4_ct("model.layers.4.mlp.up_proj", 64, 32));
-  const std::string groups = R"("z":)" + fp8_group(R"(["re:.*layers\\.5\\.mlp.*"])") + R"(,"a":)" + nvfp4_group(R"(["re:.*mlp\\.(gate|up)_proj$"])");
+  const std::string groups = R"("z":)" + fp8_group(R"(["re:.*layers\\.5\\.mlp.*"])") + R"(,"a":)" +
+                             nvfp4_group(R"(["re:.*mlp\\.(gate|up)_proj$"])");
   const auto model = read_table(table, ct_config(groups));
   EXPECT_EQ(said(model, "model.layers.5.mlp.up_proj"), "fp8_w8a8 64x32");
   EXPECT_EQ(said(model, "model.layers.4.mlp.up_proj"), "nvfp4_w4a4 64x32");
@@ -96,21 +103,25 @@ TEST(CompressedTensors, NamesBeatClasses) {
 }
 
 TEST(CompressedTensors, IgnoredModulesMustNotHaveScales) {
-  EXPECT_TRUE(fails(read_table(fp8_channel("lm_head", 64, 32), ct_config(R"("g":)" + fp8_group(kLinear), R"(["lm_head"])")),
-                    ErrorCode::damaged_checkpoint, {"lm_head.weight", "F8_E4M3", "not quantized"}));
+  EXPECT_TRUE(
+      fails(read_table(fp8_channel("lm_head", 64, 32), ct_config(R"("g":)" + fp8_group(kLinear), R"(["lm_head"])")),
+            ErrorCode::damaged_checkpoint, {"lm_head.weight", "F8_E4M3", "not quantized"}));
 }
 
 TEST(CompressedTensors, UntargetedModulesStayFloat) {
   const std::string config = ct_config(R"("g":)" + fp8_group(R"(["re:.*self_attn.*"])"));
-  EXPECT_EQ(said(read_table(bf16("model.visual.blocks.0.attn.qkv", 64, 32), config), "model.visual.blocks.0.attn.qkv"), "bf16 64x32");
-  EXPECT_TRUE(fails(read_table(fp8_channel("model.visual.qkv", 64, 32), config), ErrorCode::damaged_checkpoint, {"model.visual.qkv"}));
+  EXPECT_EQ(said(read_table(bf16("model.visual.blocks.0.attn.qkv", 64, 32), config), "model.visual.blocks.0.attn.qkv"),
+            "bf16 64x32");
+  EXPECT_TRUE(fails(read_table(fp8_channel("model.visual.qkv", 64, 32), config), ErrorCode::damaged_checkpoint,
+                    {"model.visual.qkv"}));
 }
 
 TEST(Trap15, LinearReachesTheHeadButNotRoutersAndDraftLayers) {
-  const std::string config = ct_config(R"("g":)" + fp8_group(kLinear), "[]", "float-quantized", R"(,"num_hidden_layers":2)");
+  const std::string config =
+      ct_config(R"("g":)" + fp8_group(kLinear), "[]", "float-quantized", R"(,"num_hidden_layers":2)");
   EXPECT_EQ(said(read_table(fp8_channel("lm_head", 64, 32), config), "lm_head"), "fp8_w8a8 64x32");
-  for (const std::string router : {"model.layers.0.mlp.gate", "model.layers.0.mlp.shared_expert_gate", "model.layers.0.mlp.router",
-                                   "mtp.layers.0.mlp.up_proj", "model.layers.2.eh_proj"}) {
+  for (const std::string router : {"model.layers.0.mlp.gate", "model.layers.0.mlp.shared_expert_gate",
+                                   "model.layers.0.mlp.router", "mtp.layers.0.mlp.up_proj", "model.layers.2.eh_proj"}) {
     EXPECT_EQ(said(read_table(bf16(router, 64, 32), config), router), "bf16 64x32");
   }
   EXPECT_TRUE(fails(read_table(bf16("model.layers.1.mlp.up_proj", 64, 32), config), ErrorCode::damaged_checkpoint,
@@ -118,7 +129,8 @@ TEST(Trap15, LinearReachesTheHeadButNotRoutersAndDraftLayers) {
 }
 
 TEST(CompressedTensors, PrefixesMayDifferAsASecondAttempt) {
-  const std::string config = ct_config(R"("g":)" + fp8_group(kLinear), R"(["lm_head","model.layers.0.self_attn.o_proj"])");
+  const std::string config =
+      ct_config(R"("g":)" + fp8_group(kLinear), R"(["lm_head","model.layers.0.self_attn.o_proj"])");
   Table table = bf16("language_model.lm_head", 64, 32);
   add(&table, bf16("model.language_model.layers.0.self_attn.o_proj", 64, 32));
   const auto model = read_table(table, config);
@@ -132,12 +144,15 @@ TEST(CompressedTensors, StoredFusedNamesFollowTheirShards) {
   const std::string linear = ct_config(R"("g":)" + fp8_group(kLinear), R"(["a.q_proj","a.k_proj","a.v_proj"])");
   EXPECT_EQ(said(read_table(bf16("a.qkv_proj", 96, 32), linear), "a.qkv_proj"), "bf16 96x32");
   const std::string half = ct_config(R"("g":)" + fp8_group(kLinear), R"(["a.q_proj"])");
-  EXPECT_TRUE(fails(read_table(bf16("a.qkv_proj", 96, 32), half), ErrorCode::damaged_checkpoint, {"a.qkv_proj", "1 of its 3 parts"}));
+  EXPECT_TRUE(fails(read_table(bf16("a.qkv_proj", 96, 32), half), ErrorCode::damaged_checkpoint,
+                    {"a.qkv_proj", "1 of its 3 parts"}));
 }
 
 TEST(Trap25, ADictionaryInTextConfigCoversTheLanguageModel) {
-  const std::string config = R"({"text_config":{"quantization_config":{"quant_method":"compressed-tensors","format":"float-quantized",
-    "config_groups":{"g":)" + fp8_group(kLinear) + R"(},"ignore":["lm_head"]}}})";
+  const std::string config =
+      R"({"text_config":{"quantization_config":{"quant_method":"compressed-tensors","format":"float-quantized",
+    "config_groups":{"g":)" +
+      fp8_group(kLinear) + R"(},"ignore":["lm_head"]}}})";
   Table table = fp8_channel("language_model.model.layers.0.mlp.up_proj", 64, 32);
   add(&table, bf16("language_model.lm_head", 64, 32));
   add(&table, bf16("vision_tower.blocks.0.fc0", 64, 32));
@@ -148,24 +163,33 @@ TEST(Trap25, ADictionaryInTextConfigCoversTheLanguageModel) {
 }
 
 TEST(Trap25, CompressionConfigIsTheOldName) {
-  const std::string config = R"({"compression_config":{"format":"float-quantized","config_groups":{"g":)" + fp8_group(kLinear) + "}}}";
+  const std::string config =
+      R"({"compression_config":{"format":"float-quantized","config_groups":{"g":)" + fp8_group(kLinear) + "}}}";
   EXPECT_EQ(said(read_table(fp8_channel("a.up_proj", 64, 32), config), "a.up_proj"), "fp8_w8a8 64x32");
 }
 
 TEST(Trap28, OnlyAListMakesALabelAPreset) {
-  EXPECT_EQ(said(read_table(nvfp4_ct("a.up_proj", 64, 32), ct_config(R"("NVFP4A16":)" + nvfp4_group(kLinear))), "a.up_proj"), "nvfp4_w4a4 64x32");
-  EXPECT_EQ(said(read_table(nvfp4_ct("a.up_proj", 64, 32, false), ct_config(R"("NVFP4A16":["Linear"])", "[]", "nvfp4-pack-quantized")), "a.up_proj"),
+  EXPECT_EQ(
+      said(read_table(nvfp4_ct("a.up_proj", 64, 32), ct_config(R"("NVFP4A16":)" + nvfp4_group(kLinear))), "a.up_proj"),
+      "nvfp4_w4a4 64x32");
+  EXPECT_EQ(said(read_table(nvfp4_ct("a.up_proj", 64, 32, false),
+                            ct_config(R"("NVFP4A16":["Linear"])", "[]", "nvfp4-pack-quantized")),
+                 "a.up_proj"),
             "nvfp4_w4a16 64x32");
   EXPECT_TRUE(fails(read_table({}, ct_config(R"("W3A3":["Linear"])")), ErrorCode::unsupported_scheme, {"W3A3"}));
 }
 
 TEST(Trap29, TheGroupsOwnFormatCounts) {
-  EXPECT_EQ(said(read_table(nvfp4_ct("a.up_proj", 64, 32), ct_config(R"("g":)" + nvfp4_group(kLinear), "null", "mixed-precision")), "a.up_proj"),
+  EXPECT_EQ(said(read_table(nvfp4_ct("a.up_proj", 64, 32),
+                            ct_config(R"("g":)" + nvfp4_group(kLinear), "null", "mixed-precision")),
+                 "a.up_proj"),
             "nvfp4_w4a4 64x32");
 }
 
 TEST(CompressedTensors, GroupsWithoutWeightsDescribeAttention) {
-  const std::string groups = R"("kv":{"targets":["re:.*self_attn$"],"weights":null,"input_activations":{"num_bits":8,"type":"float"}},"g":)" + fp8_group(kLinear);
+  const std::string groups =
+      R"("kv":{"targets":["re:.*self_attn$"],"weights":null,"input_activations":{"num_bits":8,"type":"float"}},"g":)" +
+      fp8_group(kLinear);
   Table table = fp8_channel("model.layers.0.self_attn.q_proj", 64, 32);
   table.push_back({"model.layers.0.self_attn.k_scale", "F32", {1}});
   EXPECT_EQ(said(read_table(table, ct_config(groups)), "model.layers.0.self_attn.q_proj"), "fp8_w8a8 64x32");
@@ -174,36 +198,44 @@ TEST(CompressedTensors, GroupsWithoutWeightsDescribeAttention) {
 // ---- packed integers ----
 
 std::string int_config(int bits, const std::string& rest, const std::string& activations = "null") {
-  return ct_config(R"("g":{"targets":["Linear"],"weights":{"num_bits":)" + std::to_string(bits) + R"(,"type":"int",)" + rest +
-                       R"(},"input_activations":)" + activations + "}",
+  return ct_config(R"("g":{"targets":["Linear"],"weights":{"num_bits":)" + std::to_string(bits) + R"(,"type":"int",)" +
+                       rest + R"(},"input_activations":)" + activations + "}",
                    "[]", "pack-quantized");
 }
 
 TEST(CompressedTensors, PackedIntegers) {
-  const auto model = read_table(int_packed("a.up_proj", 64, 256, 4, 32), int_config(4, R"("strategy":"group","group_size":32)"));
+  const auto model =
+      read_table(int_packed("a.up_proj", 64, 256, 4, 32), int_config(4, R"("strategy":"group","group_size":32)"));
   ASSERT_EQ(said(model, "a.up_proj"), "mixed_precision 64x256");
   EXPECT_EQ(model->layers[0].scheme.weight.format, Format::int4);
   EXPECT_EQ(model->layers[0].scheme.weight.storage, Storage::dense_bits);
 }
 
 TEST(Case35, TheLastGroupMayBeShort) {
-  EXPECT_EQ(said(read_table(int_packed("a.up_proj", 1152, 4304, 4, 32), int_config(4, R"("strategy":"group","group_size":32)")), "a.up_proj"),
+  EXPECT_EQ(said(read_table(int_packed("a.up_proj", 1152, 4304, 4, 32),
+                            int_config(4, R"("strategy":"group","group_size":32)")),
+                 "a.up_proj"),
             "mixed_precision 1152x4304");
 }
 
 TEST(Case49, ScaleTableOneGroupShort) {
   Table table = int_packed("a.up_proj", 64, 256, 4, 32);
   table[1].shape = {64, 7};
-  EXPECT_TRUE(fails(read_table(table, int_config(4, R"("strategy":"group","group_size":32)")), ErrorCode::damaged_checkpoint, {"a.up_proj.weight"}));
+  EXPECT_TRUE(fails(read_table(table, int_config(4, R"("strategy":"group","group_size":32)")),
+                    ErrorCode::damaged_checkpoint, {"a.up_proj.weight"}));
 }
 
 TEST(Case49, HostileNumbersInTheConfig) {
   const Table table = int_packed("a.up_proj", 64, 256, 4, 32);
   for (const std::string group : {"0", "-2", "99999999999999", "1e300", "\"32\"", "[32]", "2.5"}) {
-    EXPECT_TRUE(fails(read_table(table, int_config(4, R"("strategy":"group","group_size":)" + group)), ErrorCode::damaged_checkpoint, {"group_size"})) << group;
+    EXPECT_TRUE(fails(read_table(table, int_config(4, R"("strategy":"group","group_size":)" + group)),
+                      ErrorCode::damaged_checkpoint, {"group_size"}))
+        << group;
   }
   for (const int bits : {0, -1, 17, 2147483647}) {
-    EXPECT_TRUE(fails(read_table(table, int_config(bits, R"("strategy":"channel")")), ErrorCode::damaged_checkpoint, {"num_bits"})) << bits;
+    EXPECT_TRUE(fails(read_table(table, int_config(bits, R"("strategy":"channel")")), ErrorCode::damaged_checkpoint,
+                      {"num_bits"}))
+        << bits;
   }
 }
 
@@ -230,13 +262,15 @@ TEST(CompressedTensors, OddWidthsTellOldFromNewPacking) {
 TEST(CompressedTensors, ZeroPointsArePackedAlongRows) {
   Table table = int_packed("a.up_proj", 64, 256, 4, 32);
   const std::string config = int_config(4, R"("strategy":"group","group_size":32,"symmetric":false)");
-  EXPECT_TRUE(fails(read_table(table, config), ErrorCode::damaged_checkpoint, {"a.up_proj.weight_zero_point", "no such tensor"}));
+  EXPECT_TRUE(fails(read_table(table, config), ErrorCode::damaged_checkpoint,
+                    {"a.up_proj.weight_zero_point", "no such tensor"}));
   table.push_back({"a.up_proj.weight_zero_point", "I32", {8, 8}});
   const auto model = read_table(table, config);
   ASSERT_EQ(said(model, "a.up_proj"), "mixed_precision 64x256");
   EXPECT_FALSE(model->layers[0].scheme.weight.symmetric);
   table.back().shape = {64, 8};
-  EXPECT_TRUE(fails(read_table(table, config), ErrorCode::damaged_checkpoint, {"found I32 [64, 8], wanted I32 [8, 8]"}));
+  EXPECT_TRUE(
+      fails(read_table(table, config), ErrorCode::damaged_checkpoint, {"found I32 [64, 8], wanted I32 [8, 8]"}));
 }
 
 TEST(CompressedTensors, ActOrderStoresAnIndex) {
@@ -255,7 +289,10 @@ TEST(CompressedTensors, Int8StaticAsymmetric) {
   const std::string config = ct_config(
       R"("g":{"targets":["Linear"],"weights":{"num_bits":8,"type":"int","strategy":"channel"},"input_activations":{"num_bits":8,"type":"int","strategy":"tensor","symmetric":false}})",
       "[]", "int-quantized");
-  Table table = {{"a.fc.weight", "I8", {64, 32}}, {"a.fc.weight_scale", "BF16", {64, 1}}, {"a.fc.input_scale", "F32", {1}}, {"a.fc.input_zero_point", "I8", {1}}};
+  Table table = {{"a.fc.weight", "I8", {64, 32}},
+                 {"a.fc.weight_scale", "BF16", {64, 1}},
+                 {"a.fc.input_scale", "F32", {1}},
+                 {"a.fc.input_zero_point", "I8", {1}}};
   const auto model = read_table(table, config);
   ASSERT_EQ(said(model, "a.fc"), "int8_w8a8 64x32");
   EXPECT_FALSE(model->layers[0].scheme.activation->symmetric);
@@ -287,7 +324,8 @@ TEST(CompressedTensors, ExponentScalesAreReadAsBytesOrAsTheirOwnType) {
 
 TEST(CompressedTensors, ExpertStacks) {
   const std::string config = ct_config(R"("W8A8":["Linear"])", "[]", "int-quantized");
-  const Table table = {{"model.layers.0.moe.up_proj.weight", "I8", {4, 64, 32}}, {"model.layers.0.moe.up_proj.weight_scale", "BF16", {4, 64, 1}}};
+  const Table table = {{"model.layers.0.moe.up_proj.weight", "I8", {4, 64, 32}},
+                       {"model.layers.0.moe.up_proj.weight_scale", "BF16", {4, 64, 1}}};
   const auto model = read_table(table, config);
   ASSERT_EQ(said(model, "model.layers.0.moe.up_proj"), "int8_w8a8 64x32");
   EXPECT_EQ(model->layers[0].kind, LayerKind::experts);
@@ -297,26 +335,40 @@ TEST(CompressedTensors, ExpertStacks) {
 
 TEST(CompressedTensors, RefusesWhatItCannotDecode) {
   EXPECT_TRUE(fails(read_table({}, ct_config("", "[]", "marlin-24")), ErrorCode::unsupported_scheme, {"marlin-24"}));
-  EXPECT_TRUE(fails(read_table({}, ct_config("", "[]", "sparse-24-bitmask")), ErrorCode::unsupported_scheme, {"sparse-24-bitmask"}));
-  EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"quant_method":"compressed-tensors","quantization_status":"calibration"}})"),
-                    ErrorCode::unsupported_scheme, {"calibration"}));
-  EXPECT_TRUE(fails(read_table({}, R"({"quantization_config":{"quant_method":"compressed-tensors","transform_config":{"config_groups":{"u":{}}}}})"),
-                    ErrorCode::unsupported_scheme, {"Hadamard"}));
-  EXPECT_EQ(said(read_table(fp8_channel("a.fc", 64, 32), R"({"quantization_config":{"quant_method":"compressed_tensors","transform_config":{},"sparsity_config":{},"config_groups":{"g":)" +
-                                                             fp8_group(kLinear) + "}}}"), "a.fc"),
-            "fp8_w8a8 64x32");
+  EXPECT_TRUE(fails(read_table({}, ct_config("", "[]", "sparse-24-bitmask")), ErrorCode::unsupported_scheme,
+                    {"sparse-24-bitmask"}));
+  EXPECT_TRUE(fails(
+      read_table(
+          {}, R"({"quantization_config":{"quant_method":"compressed-tensors","quantization_status":"calibration"}})"),
+      ErrorCode::unsupported_scheme, {"calibration"}));
+  EXPECT_TRUE(fails(
+      read_table(
+          {},
+          R"({"quantization_config":{"quant_method":"compressed-tensors","transform_config":{"config_groups":{"u":{}}}}})"),
+      ErrorCode::unsupported_scheme, {"Hadamard"}));
+  EXPECT_EQ(
+      said(
+          read_table(
+              fp8_channel("a.fc", 64, 32),
+              R"({"quantization_config":{"quant_method":"compressed_tensors","transform_config":{},"sparsity_config":{},"config_groups":{"g":)" +
+                  fp8_group(kLinear) + "}}}"),
+          "a.fc"),
+      "fp8_w8a8 64x32");
 }
 
 TEST(CompressedTensors, WrongTypesInTheConfigAreErrors) {
   const Table table = fp8_channel("a.fc", 64, 32);
-  for (const std::string groups : {R"("g":7)", R"("g":{"targets":"Linear","weights":{}})", R"("g":{"targets":[1],"weights":{}})",
-                                   R"("g":{"targets":["Linear"],"weights":[]})", R"("g":{"targets":["Linear"],"weights":{"symmetric":1}})",
-                                   R"("g":{"targets":["Linear"],"weights":{"strategy":"rowwise"}})",
-                                   R"("g":{"targets":["Linear"],"weights":{"type":"float","strategy":"block","block_structure":[0,128]}})",
-                                   R"("g":{"targets":["re:("],"weights":{"type":"float"}})"}) {
-    EXPECT_TRUE(fails(read_table(table, ct_config(groups)), ErrorCode::damaged_checkpoint, {"config_groups"})) << groups;
+  for (const std::string groups :
+       {R"("g":7)", R"("g":{"targets":"Linear","weights":{}})", R"("g":{"targets":[1],"weights":{}})",
+        R"("g":{"targets":["Linear"],"weights":[]})", R"("g":{"targets":["Linear"],"weights":{"symmetric":1}})",
+        R"("g":{"targets":["Linear"],"weights":{"strategy":"rowwise"}})",
+        R"("g":{"targets":["Linear"],"weights":{"type":"float","strategy":"block","block_structure":[0,128]}})",
+        R"("g":{"targets":["re:("],"weights":{"type":"float"}})"}) {
+    EXPECT_TRUE(fails(read_table(table, ct_config(groups)), ErrorCode::damaged_checkpoint, {"config_groups"}))
+        << groups;
   }
-  EXPECT_TRUE(fails(read_table(table, ct_config(R"("g":)" + fp8_group(kLinear), R"("lm_head")")), ErrorCode::damaged_checkpoint, {"ignore"}));
+  EXPECT_TRUE(fails(read_table(table, ct_config(R"("g":)" + fp8_group(kLinear), R"("lm_head")")),
+                    ErrorCode::damaged_checkpoint, {"ignore"}));
 }
 
 }  // namespace
