@@ -51,7 +51,7 @@ void pack_panel(const PartWeights& part, int64_t r0, int64_t k, uint8_t* out) {
   }
 }
 
-void pack(const LayerWeights& weights, uint8_t* out, int threads) {
+void pack(const LayerWeights& weights, uint8_t* out, [[maybe_unused]] int threads) {
   const int64_t k = weights.spec->k;
   for (const PartWeights& part : weights.parts) {
     const int64_t panels = ceil_div(part.n, kDot4Rows);

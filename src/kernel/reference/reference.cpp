@@ -74,7 +74,7 @@ void multiply(const double* x, const double* w, int64_t k, double* sum, double* 
 
 // At most kRows rows, all columns.
 void pass(const LayerWeights& weights, const ConstMatrix& x, std::span<const int64_t> rows, ActivationUse use,
-          double* y, double* magnitude, const Scratch& scratch, int threads) {
+          double* y, double* magnitude, const Scratch& scratch, [[maybe_unused]] int threads) {
   const int64_t n = weights.spec->n;
   const int64_t k = weights.spec->k;
   const int64_t versions = activation_versions(*weights.spec, use);
