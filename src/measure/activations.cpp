@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/text.h"
 #include "format/bf16.h"
+#include "format/e4m3.h"
 #include "format/fp16.h"
 
 namespace gearshift {
@@ -32,18 +35,18 @@ float round_to_bf16(float value) { return format::decode_bf16(format::encode_bf1
 
 float smallest_normal(DType dtype) { return dtype == DType::f16 ? format::fp16_min_normal : format::bf16_min_normal; }
 
-float value_at(uint64_t row_seed, int64_t row, int64_t column, DType dtype) {
+float value_at(uint64_t row_seed, int64_t row, int64_t column, DType dtype, float limit) {
   const uint64_t bits = mix(row_seed + static_cast<uint64_t>(column));
   const float plain = nearly_normal(bits);
   switch (row % 8) {
     case 0:
-      return round_to_bf16((bits >> 40) % 64 == 0 ? plain * 100 : plain);
+      return round_to_bf16(std::clamp((bits >> 40) % 64 == 0 ? plain * 100 : plain, -limit, limit));
     case 3:
       return 0;
     case 5:
       return plain * 0.25f * smallest_normal(dtype);
     default:
-      return round_to_bf16(plain);
+      return round_to_bf16(std::clamp(plain, -limit, limit));
   }
 }
 
@@ -86,15 +89,29 @@ void store_element(void* row, DType dtype, int64_t i, float value) {
   std::memcpy(bytes, &code, sizeof code);
 }
 
-void make_activations(const Matrix& x, uint64_t seed, int threads) {
+void make_activations(const Matrix& x, uint64_t seed, int threads, float limit) {
 #pragma omp parallel for num_threads(threads) schedule(static) if (x.rows * x.cols > 65536)
   for (int64_t row = 0; row < x.rows; ++row) {
     const uint64_t row_seed = mix(mix(seed) + static_cast<uint64_t>(row));
     auto* out = static_cast<uint8_t*>(x.data) + row * x.stride * element_bytes(x.dtype);
     for (int64_t column = 0; column < x.cols; ++column) {
-      store_element(out, x.dtype, column, value_at(row_seed, row, column, x.dtype));
+      store_element(out, x.dtype, column, value_at(row_seed, row, column, x.dtype, limit));
     }
   }
+}
+
+float activation_limit(const LayerWeights& weights) {
+  const auto& scheme = weights.spec->scheme.activation;
+  float limit = std::numeric_limits<float>::infinity();
+  if (!scheme || !scheme->stored_scale) return limit;
+  // The largest code; for 4-bit codes times the largest block scale.
+  const float largest = scheme->format == Format::e2m1   ? 6.0f * format::e4m3_max
+                        : scheme->format == Format::int8 ? 127.0f
+                                                         : format::e4m3_max;
+  for (const PartWeights& part : weights.parts) {
+    limit = std::min(limit, scheme->stored_multiplies ? largest / part.input_scale : largest * part.input_scale);
+  }
+  return limit;
 }
 
 }  // namespace gearshift

@@ -8,8 +8,14 @@ namespace gearshift {
 // Fills x. A row's values depend on the seed and its number alone, so that x of M rows begins x of any larger M. Rows
 // of eight kinds in turn: plain ones (about normal, mean 0, variance 1), the first of eight with one value in 64 a
 // hundred times larger, the fourth all zeros, the sixth subnormal. Plain values have at most 8 significant bits: bf16,
-// fp16 and fp32 hold them all. The columns from x.cols to x.stride are not written. dtype: f32, f16, bf16.
-void make_activations(const Matrix& x, uint64_t seed, int threads);
+// fp16 and fp32 hold them all. No value is larger than `limit`. The columns from x.cols to x.stride are not written.
+// dtype: f32, f16, bf16.
+void make_activations(const Matrix& x, uint64_t seed, int threads, float limit);
+
+// The largest activation that the stored scales of these weights were made for; infinity where scales are made at run
+// time. Beyond it the checkpoint's arithmetic clips, and a comparison with another arithmetic would say nothing about
+// real inputs.
+float activation_limit(const LayerWeights& weights);
 
 // A matrix with memory of its own, rows without a gap.
 struct OwnedMatrix {

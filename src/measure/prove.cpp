@@ -29,7 +29,7 @@ bool same_rows(const ConstMatrix& a, const ConstMatrix& b) {
 Proof prove(const Kernel& kernel, const PreparedLayer& layer, int64_t m, DType dtype, uint64_t seed, int threads,
             int64_t expert, Judge& judge) {
   Proof proof{&kernel, m, {}};
-  Trial trial(layer.plan->layer, m, dtype, seed, threads, row_gap);
+  Trial trial(layer.weights[static_cast<size_t>(expert)], m, dtype, seed, threads, row_gap);
   std::vector<uint8_t> first;
   for (const Poison poison : {Poison::nan, Poison::large, Poison::zero}) {
     const std::string damage = trial.launch(kernel, layer, poison, expert);

@@ -31,13 +31,13 @@ std::string GuardedBuffer::damage() const {
   return "";
 }
 
-Trial::Trial(const LayerSpec& layer, int64_t m, DType dtype, uint64_t seed, int threads, int64_t gap)
-    : layer_(layer), m_(m), gap_(gap), dtype_(dtype), threads_(threads) {
-  const int64_t stride = layer.k + gap;
+Trial::Trial(const LayerWeights& weights, int64_t m, DType dtype, uint64_t seed, int threads, int64_t gap)
+    : layer_(*weights.spec), m_(m), gap_(gap), dtype_(dtype), threads_(threads) {
+  const int64_t stride = layer_.k + gap;
   x_ = AlignedBuffer(static_cast<size_t>(std::max<int64_t>(1, m * stride * element_bytes(dtype))));
   if (x_.size() == 0) return;
   std::memset(x_.data(), byte_of(Poison::nan), x_.size());
-  make_activations({x_.data(), dtype, m, layer.k, stride}, seed, threads);
+  make_activations({x_.data(), dtype, m, layer_.k, stride}, seed, threads, activation_limit(weights));
 }
 
 ConstMatrix Trial::x() const { return {x_.data(), dtype_, m_, layer_.k, layer_.k + gap_}; }

@@ -28,7 +28,7 @@ class GuardedBuffer {
 class Trial {
  public:
   // Fills x with made-up activations. `gap`: elements between the end of a row and the next; those of x hold NaN.
-  Trial(const LayerSpec& layer, int64_t m, DType dtype, uint64_t seed, int threads, int64_t gap);
+  Trial(const LayerWeights& weights, int64_t m, DType dtype, uint64_t seed, int threads, int64_t gap);
   ConstMatrix x() const;
   // What went wrong with memory when `kernel` ran on this x into fresh, poisoned memory; "" when nothing. Afterwards
   // y() is its output.

@@ -151,7 +151,8 @@ Result<std::optional<Quarantine>> Runner::measure(const RunJob& job, const Prepa
     if (!job.x) {
       GEARSHIFT_TRY(made_up,
                     allocate_matrix(session_.dtype(), m, layer.k, fmt::format("input of layer {}", layer.name)));
-      make_activations(made_up.view(), session_.settings().seed, threads);
+      make_activations(made_up.view(), session_.settings().seed, threads,
+                       activation_limit(prepared.weights[static_cast<size_t>(expert)]));
     }
     const ConstMatrix x = job.x ? job.x->view() : std::as_const(made_up).view();
     GEARSHIFT_TRY(const Cell cell, run_cell(prepared, x, job.x ? judge_of_input : judge, threads, expert));
