@@ -63,7 +63,7 @@ std::string layer_text(const LayerPlan& row, size_t width) {
     out += wrapped_paragraph("asked   ", decision.fallback->requested + ": " + decision.fallback->reason, width);
   }
   for (const PlannedRange& range : decision.ranges) {
-    const std::string text = fmt::format("batch {}: {} ({}, activations {})", range_text(range.m_min, range.m_max),
+    const std::string text = fmt::format("{}: {} ({}, activations {})", batch_text(range.m_min, range.m_max),
                                          range.kernel->name, range.source, range.activation);
     out += wrapped_paragraph("chosen  ", text, width);
   }

@@ -42,6 +42,10 @@ std::string range_text(int64_t m_min, int64_t m_max) {
   return m_min <= 1 ? "all" : fmt::format("{}-", m_min);
 }
 
+std::string batch_text(int64_t m_min, int64_t m_max) {
+  return m_min <= 1 && m_max == 0 ? "any batch" : "batch " + range_text(m_min, m_max);
+}
+
 std::string shape_text(int64_t n, int64_t k) { return fmt::format("{} x {}", n, k); }
 
 std::string count_text(int64_t count, const char* singular, const char* plural) {

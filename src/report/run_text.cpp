@@ -56,7 +56,7 @@ std::string group_title(const LayerGroup& group) {
 }
 
 std::string sentence(const Decision& decision, const PlannedRange& range) {
-  std::string text = fmt::format("batch {}: {}", range_text(range.m_min, range.m_max), why_text(decision, range));
+  std::string text = fmt::format("{}: {}", batch_text(range.m_min, range.m_max), why_text(decision, range));
   if (decision.fallback && range.kernel->backend != decision.fallback->requested) {
     text += "; " + decision.fallback->requested + " was asked for: " + decision.fallback->reason;
   }

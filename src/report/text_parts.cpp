@@ -62,8 +62,8 @@ std::string warnings_text(const std::vector<Warning>& warnings, size_t width) {
 std::string quarantined_text(const std::vector<Quarantine>& quarantined, size_t width) {
   std::vector<std::string> items;
   for (const Quarantine& q : quarantined) {
-    items.push_back(fmt::format("{}, batch {}, {} ({}): {}", q.kernel, range_text(q.m_min, q.m_max), q.layer_class,
-                                q.dtype, q.reason));
+    items.push_back(
+        fmt::format("{}, {}, {} ({}): {}", q.kernel, batch_text(q.m_min, q.m_max), q.layer_class, q.dtype, q.reason));
   }
   return list_text("quarantined: gave wrong numbers here and is not used", items, width);
 }

@@ -63,7 +63,7 @@ TEST(JsonWriterTest, EveryByteSequenceIsValidJson) {
   for (int i = 0; i < 2000; ++i) {
     std::string text;
     for (uint64_t n = random() % 12; n > 0; --n) text += static_cast<char>(random());
-    ASSERT_NO_THROW((void)nlohmann::json::parse(written(text)));
+    ASSERT_TRUE(nlohmann::json::accept(written(text)));
   }
 }
 

@@ -29,6 +29,8 @@ TEST(QuantitiesTest, Ranges) {
   EXPECT_EQ(range_text(17, 0), "17-");
   EXPECT_EQ(range_text(1, 0), "all");
   EXPECT_EQ(range_text(5, 5), "5");
+  EXPECT_EQ(batch_text(1, 0), "any batch");
+  EXPECT_EQ(batch_text(17, 0), "batch 17-");
 }
 
 TEST(QuantitiesTest, RatesAndShares) {
