@@ -53,27 +53,27 @@ std::string method_of(const Json& dict, std::string_view otherwise) {
   return method.empty() ? std::string(otherwise) : method;
 }
 
-// The dictionary of config.json itself, in the order of formats.md section 1.
+// The dictionary of config.json itself, in the order of precedence.
 void look_into_config(const Json& config, QuantConfig* quant) {
-  struct Place {
+  struct Spot {
     const Json* dict;
     std::string_view source, method;
     bool text_only;
   };
-  const std::array places = {
-      Place{object(config.find("quantization_config")), "config.json: quantization_config", "", false},
-      Place{object(config.at({"text_config", "quantization_config"})), "config.json: text_config.quantization_config",
+  const std::array spots = {
+      Spot{object(config.find("quantization_config")), "config.json: quantization_config", "", false},
+      Spot{object(config.at({"text_config", "quantization_config"})), "config.json: text_config.quantization_config",
             "", true},
-      Place{object(config.find("compression_config")), "config.json: compression_config", "compressed-tensors", false},
-      Place{object(config.at({"text_config", "compression_config"})), "config.json: text_config.compression_config",
+      Spot{object(config.find("compression_config")), "config.json: compression_config", "compressed-tensors", false},
+      Spot{object(config.at({"text_config", "compression_config"})), "config.json: text_config.compression_config",
             "compressed-tensors", true},
   };
-  for (const Place& place : places) {
-    if (place.dict == nullptr || place.dict->members.empty()) continue;
-    quant->dict = place.dict;
-    quant->source = place.source;
-    quant->text_only = place.text_only;
-    quant->method = method_of(*place.dict, place.method);
+  for (const Spot& spot : spots) {
+    if (spot.dict == nullptr || spot.dict->members.empty()) continue;
+    quant->dict = spot.dict;
+    quant->source = spot.source;
+    quant->text_only = spot.text_only;
+    quant->method = method_of(*spot.dict, spot.method);
     break;
   }
   if (quant->dict == nullptr) return;

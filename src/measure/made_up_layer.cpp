@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/math.h"
 #include "format/bf16.h"
 #include "format/fp16.h"
 
@@ -41,8 +42,6 @@ Scheme microscaled(Format format, Storage storage, int64_t bits_of_activation) {
   scheme.activation->rule = ScaleRule::e8m0_even;
   return scheme;
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t row_bytes(const Scheme& scheme, int64_t k, DType float_dtype) {
   const int code_bits = scheme.quantized ? bits(scheme.weight.format) : bits(float_dtype);

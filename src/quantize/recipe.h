@@ -42,6 +42,9 @@ struct Recipe {
   void (*encode)(const Panel& panel, std::span<uint8_t* const> out, float* decoded);
 };
 
+// For recipes without such tensors.
+inline void no_scalars(const ModuleFacts&, std::span<uint8_t* const>) {}
+
 extern const Recipe recipe_nvfp4, recipe_nvfp4_a16;
 extern const Recipe recipe_fp8_tensor, recipe_fp8_channel, recipe_fp8_block;
 extern const Recipe recipe_mxfp4, recipe_mxfp8;

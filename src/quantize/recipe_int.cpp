@@ -9,6 +9,7 @@
 // compressors/pack_quantized.
 #include <cmath>
 
+#include "base/math.h"
 #include "format/int4.h"
 #include "quantize/recipe.h"
 #include "quantize/widen.h"
@@ -18,12 +19,7 @@ namespace {
 
 constexpr int64_t group = 128;
 constexpr int64_t codes_per_word = 8;
-int64_t groups(int64_t k) { return (k + group - 1) / group; }
-
-float store_scale(float scale, DType dtype, uint8_t* out) {
-  const float stored = store_float(scale, dtype, out);
-  return stored == 0 ? store_float(epsilon(dtype), dtype, out) : stored;
-}
+int64_t groups(int64_t k) { return ceil_div(k, group); }
 
 int32_t encode_value(float w, format::IntScale scale, int bits) {
   const float q = w / scale.scale + static_cast<float>(scale.zero_point);
@@ -35,7 +31,6 @@ int32_t encode_value(float w, format::IntScale scale, int bits) {
 std::vector<OutTensor> tensors_int8(const ModuleFacts& facts) {
   return {{"weight", DType::i8, {facts.n, facts.k}}, {"weight_scale", facts.stored, {facts.n, 1}}};
 }
-void no_scalars(const ModuleFacts&, std::span<uint8_t* const>) {}
 void encode_int8(const Panel& panel, std::span<uint8_t* const> out, float* decoded) {
   const int64_t k = panel.facts.k, size = bits(panel.facts.stored) / 8;
   for (int64_t r = 0; r < panel.rows; ++r) {
@@ -53,7 +48,7 @@ void encode_int8(const Panel& panel, std::span<uint8_t* const> out, float* decod
 // ---- INT4, groups of 128 ----
 
 std::vector<OutTensor> tensors_int4(const ModuleFacts& facts) {
-  return {{"weight_packed", DType::i32, {facts.n, (facts.k + codes_per_word - 1) / codes_per_word}},
+  return {{"weight_packed", DType::i32, {facts.n, ceil_div(facts.k, codes_per_word)}},
           {"weight_scale", facts.stored, {facts.n, groups(facts.k)}},
           {"weight_shape", DType::i64, {2}}};
 }

@@ -8,26 +8,25 @@
 namespace gearshift::quantize_detail {
 namespace {
 
-constexpr int64_t block = format::mx_block;
+constexpr int64_t block_columns = format::mx_block;
 
-void no_scalars(const ModuleFacts&, std::span<uint8_t* const>) {}
 
 void encode(const Panel& panel, const format::MxElement& element, bool nibbles, std::span<uint8_t* const> out,
             float* decoded) {
   const int64_t k = panel.facts.k;
   for (int64_t r = 0; r < panel.rows; ++r) {
-    for (int64_t b = 0; b < k / block; ++b) {
-      const float* w = panel.w + r * k + b * block;
-      float* back = decoded + r * k + b * block;
-      uint8_t codes[block];
-      const uint8_t scale = format::mx_encode(w, block, format::MxRule::even, element, codes);
-      out[1][(panel.row + r) * (k / block) + b] = scale;
-      for (int64_t i = 0; i < block; ++i) {
+    for (int64_t b = 0; b < k / block_columns; ++b) {
+      const float* w = panel.w + r * k + b * block_columns;
+      float* back = decoded + r * k + b * block_columns;
+      uint8_t codes[block_columns];
+      const uint8_t scale = format::mx_encode(w, block_columns, format::MxRule::even, element, codes);
+      out[1][(panel.row + r) * (k / block_columns) + b] = scale;
+      for (int64_t i = 0; i < block_columns; ++i) {
         if (nibbles && w[i] == 0) codes[i] = 0;  // the library stores -0 as 0 in 4-bit formats
         back[i] = format::mx_decode_value(codes[i], scale, element);
       }
-      const int64_t first = (panel.row + r) * k + b * block;
-      for (int64_t i = 0; i < block; ++i) {
+      const int64_t first = (panel.row + r) * k + b * block_columns;
+      for (int64_t i = 0; i < block_columns; ++i) {
         if (!nibbles) {
           out[0][first + i] = codes[i];
         } else if (i % 2 == 1) {
@@ -40,13 +39,13 @@ void encode(const Panel& panel, const format::MxElement& element, bool nibbles, 
 
 std::vector<OutTensor> tensors_mxfp4(const ModuleFacts& facts) {
   return {{"weight_packed", DType::u8, {facts.n, facts.k / 2}},
-          {"weight_scale", DType::u8, {facts.n, facts.k / block}}};
+          {"weight_scale", DType::u8, {facts.n, facts.k / block_columns}}};
 }
 void encode_mxfp4(const Panel& panel, std::span<uint8_t* const> out, float* decoded) {
   encode(panel, format::mx_e2m1, true, out, decoded);
 }
 std::vector<OutTensor> tensors_mxfp8(const ModuleFacts& facts) {
-  return {{"weight", DType::f8_e4m3, {facts.n, facts.k}}, {"weight_scale", DType::u8, {facts.n, facts.k / block}}};
+  return {{"weight", DType::f8_e4m3, {facts.n, facts.k}}, {"weight_scale", DType::u8, {facts.n, facts.k / block_columns}}};
 }
 void encode_mxfp8(const Panel& panel, std::span<uint8_t* const> out, float* decoded) {
   encode(panel, format::mx_e4m3, false, out, decoded);

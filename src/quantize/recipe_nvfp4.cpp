@@ -14,7 +14,7 @@
 namespace gearshift::quantize_detail {
 namespace {
 
-constexpr int64_t block = format::nvfp4_block;
+constexpr int64_t group_columns = format::nvfp4_block;
 
 // 1 where the quotient is no finite number (a module of zeros).
 float global_scale(float amax) {
@@ -24,7 +24,7 @@ float global_scale(float amax) {
 
 std::vector<OutTensor> tensors_a16(const ModuleFacts& facts) {
   return {{"weight_packed", DType::u8, {facts.n, facts.k / 2}},
-          {"weight_scale", DType::f8_e4m3, {facts.n, facts.k / block}},
+          {"weight_scale", DType::f8_e4m3, {facts.n, facts.k / group_columns}},
           {"weight_global_scale", DType::f32, {1}}};
 }
 std::vector<OutTensor> tensors(const ModuleFacts& facts) {
@@ -47,19 +47,19 @@ void encode(const Panel& panel, std::span<uint8_t* const> out, float* decoded) {
   const float global = global_scale(panel.facts.shared_amax);
   for (int64_t r = 0; r < panel.rows; ++r) {
     uint8_t* codes = out[0] + (panel.row + r) * (k / 2);
-    uint8_t* scales = out[1] + (panel.row + r) * (k / block);
-    for (int64_t b = 0; b < k / block; ++b) {
-      const float* w = panel.w + r * k + b * block;
-      uint8_t scale = format::encode_e4m3(format::abs_max(w, block) / format::e2m1_max * global);
+    uint8_t* scales = out[1] + (panel.row + r) * (k / group_columns);
+    for (int64_t b = 0; b < k / group_columns; ++b) {
+      const float* w = panel.w + r * k + b * group_columns;
+      uint8_t scale = format::encode_e4m3(format::abs_max(w, group_columns) / format::e2m1_max * global);
       if (scale == 0) scale = eighth;
       scales[b] = scale;
       const float step = format::e4m3_table[scale] / global;
-      for (int64_t i = 0; i < block; i += 2) {
+      for (int64_t i = 0; i < group_columns; i += 2) {
         // -0 is stored as 0; a negative number that rounds to zero keeps its sign.
         const uint8_t low = w[i] == 0 ? uint8_t{0} : format::encode_e2m1(w[i] / step);
         const uint8_t high = w[i + 1] == 0 ? uint8_t{0} : format::encode_e2m1(w[i + 1] / step);
-        codes[(b * block + i) / 2] = static_cast<uint8_t>(low | high << 4);
-        float* back = decoded + r * k + b * block + i;
+        codes[(b * group_columns + i) / 2] = static_cast<uint8_t>(low | high << 4);
+        float* back = decoded + r * k + b * group_columns + i;
         back[0] = format::nvfp4_decode_value(low, scale, global);
         back[1] = format::nvfp4_decode_value(high, scale, global);
       }

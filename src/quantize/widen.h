@@ -42,5 +42,10 @@ inline float store_float(float value, DType dtype, uint8_t* bytes) {
 
 // The spacing of the type's numbers at 1.
 inline float epsilon(DType dtype) { return dtype == DType::f32 ? 0x1p-23f : dtype == DType::bf16 ? 0x1p-7f : 0x1p-10f; }
+// A scale as compressed-tensors stores it: a zero becomes the type's epsilon. Returns what was stored.
+inline float store_scale(float scale, DType dtype, uint8_t* bytes) {
+  const float stored = store_float(scale, dtype, bytes);
+  return stored == 0 ? store_float(epsilon(dtype), dtype, bytes) : stored;
+}
 
 }  // namespace gearshift::quantize_detail

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/math.h"
 #include "kernel/parts.h"
 
 namespace gearshift {
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where a code and a scale of a panel's row r lie, from the start of the panel. Column k; the high nibble if `high`.
 struct Place {

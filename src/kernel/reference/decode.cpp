@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/math.h"
 #include "format/bf16.h"
 #include "format/e2m1.h"
 #include "format/e2m3.h"
@@ -42,8 +43,6 @@ float load_float(const uint8_t* base, int64_t index, DType dtype) {
       return 0;
   }
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // `bits` bits from `position` on of a little-endian stream; never reads a byte that holds none of them.
 uint32_t stream_bits(const uint8_t* base, int64_t position, int bits) {
