@@ -2,6 +2,7 @@
 // left over in the end and belongs to quantization is a contradiction, too.
 #pragma once
 
+#include "base/math.h"
 #include "layer/scheme/scheme.h"
 
 namespace gearshift {
@@ -12,7 +13,6 @@ inline constexpr DTypes kFloatScales = {DType::f32, DType::bf16, DType::f16};
 inline constexpr DTypes kExponentScales = {DType::u8, DType::f8_e8m0, DType::i8};
 
 // Rounded up; b > 0.
-inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 class ModuleReader {
  public:
