@@ -89,7 +89,7 @@ void store_element(void* row, DType dtype, int64_t i, float value) {
   std::memcpy(bytes, &code, sizeof code);
 }
 
-void make_activations(const Matrix& x, uint64_t seed, int threads, float limit) {
+void make_activations(const Matrix& x, uint64_t seed, [[maybe_unused]] int threads, float limit) {
 #pragma omp parallel for num_threads(threads) schedule(static) if (x.rows * x.cols > 65536)
   for (int64_t row = 0; row < x.rows; ++row) {
     const uint64_t row_seed = mix(mix(seed) + static_cast<uint64_t>(row));
