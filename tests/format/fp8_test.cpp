@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "random.h"
+#include "format/values.h"
 
 namespace gearshift::format {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 static_assert(fp8_scale(448) == 1 && fp8_scale(0) == 1 && fp8_scale(1.75f) == 0x1p-8f);
 static_assert(fp8_token_scale(0) == 1.0f / 229376 && fp8_token_scale(448) == 1 && fp8_token_scale(896, 448) == 1);

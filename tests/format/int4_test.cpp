@@ -6,12 +6,11 @@
 #include <limits>
 
 #include "random.h"
+#include "format/values.h"
 
 namespace gearshift::format {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 static_assert(int_min(4) == -8 && int_max(4) == 7 && int_min(8) == -128 && int_max(8) == 127 && int_min(2) == -2);
 static_assert(int_symmetric_scale(7.5f, 4) == 1 && int_symmetric_scale(127.5f, 8) == 1);

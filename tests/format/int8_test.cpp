@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "random.h"
+#include "format/values.h"
 
 namespace gearshift::format {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 static_assert(int8_encode_value(0.75f, {0.5f, 0}) == 2 && int8_encode_value(-1e9f, {0.5f, 3}) == -128);
 static_assert(int8_asymmetric_scale({-1, 254}).scale == 1 && int8_asymmetric_scale({-1, 254}).zero_point == -127);

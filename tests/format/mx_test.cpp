@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "random.h"
+#include "format/values.h"
 
 namespace gearshift::format {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr MxRule rules[] = {MxRule::floor, MxRule::ceil, MxRule::even};
 
 struct NamedElement {

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "random.h"
+#include "format/values.h"
 
 namespace gearshift::format {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr uint8_t poison = 0xAA;
 
 using Codes = std::array<uint8_t, nvfp4_block + 1>;  // one more than a block: a guard

@@ -6,12 +6,11 @@
 #include <limits>
 
 #include "random.h"
+#include "format/values.h"
 
 namespace gearshift::format {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 static_assert(round_even(0.5f) == 0 && round_even(1.5f) == 2 && round_even(-2.5f) == -2 && round_even(-3.5f) == -4);
 static_assert(round_to_int(-0.5f) == 0 && round_to_int(126.5f) == 126 && round_to_int(127.5f) == 128);

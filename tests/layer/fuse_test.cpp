@@ -12,12 +12,6 @@ std::vector<LayerSpec> fused(const Table& table, const std::string& config) {
   EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message());
   return model.ok() ? fuse(std::move(model->layers)) : std::vector<LayerSpec>{};
 }
-std::vector<std::string> names(const std::vector<LayerSpec>& layers) {
-  std::vector<std::string> all;
-  for (const LayerSpec& layer : layers) all.push_back(layer.name);
-  return all;
-}
-using Names = std::vector<std::string>;
 
 TEST(Fuse, SiblingsJoinInTheOrderOfTheirRows) {
   Table table;

@@ -6,13 +6,6 @@
 namespace gearshift::test {
 namespace {
 
-using Names = std::vector<std::string>;
-Names names(const std::vector<LayerSpec>& layers) {
-  Names all;
-  for (const LayerSpec& layer : layers) all.push_back(layer.name);
-  return all;
-}
-
 TEST(ReadLayers, EmbeddingsNormsAndConvolutionsAreSkipped) {
   const Table table = {{"m.embed_tokens.weight", "BF16", {100, 32}},
                        {"m.wte.weight", "BF16", {100, 32}},

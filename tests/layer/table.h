@@ -133,6 +133,12 @@ inline const LayerSpec* find(const std::vector<LayerSpec>& layers, const std::st
   }
   return nullptr;
 }
+using Names = std::vector<std::string>;
+inline Names names(const std::vector<LayerSpec>& layers) {
+  Names all;
+  for (const LayerSpec& layer : layers) all.push_back(layer.name);
+  return all;
+}
 // "nvfp4_w4a4 64x32", or "none"
 inline std::string said(const Result<ModelLayers>& model, const std::string& layer_name) {
   if (!model.ok()) return "error: " + model.error().message();

@@ -7,15 +7,10 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "report/widest.h"
 
 namespace gearshift {
 namespace {
-
-size_t widest(const std::string& text) {
-  size_t width = 0;
-  for (const std::string& line : split(text, '\n')) width = std::max(width, display_width(line));
-  return width;
-}
 
 TEST(TableTest, DisplayWidth) {
   EXPECT_EQ(display_width(""), 0U);

@@ -10,15 +10,10 @@
 #include "report/sample.h"
 #include "report/table.h"
 #include "report/usage.h"
+#include "report/widest.h"
 
 namespace gearshift {
 namespace {
-
-size_t widest(const std::string& text) {
-  size_t width = 0;
-  for (const std::string& line : split(text, '\n')) width = std::max(width, display_width(line));
-  return width;
-}
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
