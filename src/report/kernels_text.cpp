@@ -1,4 +1,3 @@
-#include "report/contract_fields.h"
 #include "report/quantities.h"
 #include "report/table.h"
 #include "report/texts.h"
@@ -11,8 +10,6 @@ std::string kernels_text(const std::vector<KernelRow>& rows, size_t width) {
                {"backend", Kind::word},
                {"platform", Kind::word},
                {"batch", Kind::word},
-               {"activations", Kind::word},
-               {"layout", Kind::name},
                {"here", Kind::word},
                {"families; why", Kind::sentence}});
   for (const KernelRow& row : rows) {
@@ -21,8 +18,7 @@ std::string kernels_text(const std::vector<KernelRow>& rows, size_t width) {
     for (Family family : kernel.families) families += (families.empty() ? "" : ", ") + std::string(name(family));
     if (!row.reason.empty()) families += "; " + row.reason;
     table.row({std::string(kernel.name), std::string(kernel.backend), std::string(name(kernel.platform)),
-               range_text(row.m_min, row.m_max), std::string(activation_use_word(kernel.activation)),
-               std::string(kernel.layout->name), row.runnable ? "yes" : "no", families});
+               range_text(row.m_min, row.m_max), row.runnable ? "yes" : "no", families});
   }
   return table.render(width);
 }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/text.h"
+#include "report/quantities.h"
+
 namespace gearshift {
 
 namespace {
@@ -51,6 +54,15 @@ std::vector<LayerGroup> group_layers(const Plan& plan) {
     if (group.layers.size() == 1) group.pattern = group.spec().name;
   }
   return groups;
+}
+
+std::string group_title(const LayerGroup& group) {
+  const LayerSpec& layer = group.spec();
+  std::string text = fmt::format("{}: {} of {}, {}, weights {}", group.pattern,
+                                 count_text(static_cast<int64_t>(group.layers.size()), "layer", "layers"),
+                                 shape_text(layer.n, layer.k), group.scheme, format_bytes(group.weight_bytes));
+  if (layer.kind == LayerKind::experts) text += ", " + count_text(layer.experts, "expert", "experts") + " each";
+  return text;
 }
 
 }  // namespace gearshift

@@ -17,34 +17,17 @@ std::string arithmetic_text(const Decision& decision, const PlannedRange& range)
   return fmt::format("{} x {}", decision.weight_arithmetic, range.activation);
 }
 
-std::string shape_and_experts(const LayerSpec& layer) {
-  const std::string shape = shape_text(layer.n, layer.k);
-  return layer.kind == LayerKind::experts ? fmt::format("{} of {}", layer.experts, shape) : shape;
-}
-
 std::string group_table(const std::vector<LayerGroup>& groups, size_t width) {
   using Kind = Table::Kind;
-  Table table({{"layers", Kind::name},
-               {"count", Kind::number},
-               {"N x K", Kind::word},
-               {"scheme", Kind::name},
-               {"batch", Kind::word},
-               {"kernel", Kind::name},
-               {"arithmetic", Kind::word},
-               {"source", Kind::word}});
+  Table table({{"batch", Kind::word}, {"kernel", Kind::name}, {"arithmetic", Kind::word}, {"source", Kind::word}});
   for (const LayerGroup& group : groups) {
-    bool first = true;
+    table.section(group_title(group));
     for (const PlannedRange& range : group.decision().ranges) {
-      std::vector<std::string> cells(4);
-      if (first)
-        cells = {group.pattern, std::to_string(group.layers.size()), shape_and_experts(group.spec()), group.scheme};
-      cells.insert(cells.end(), {range_text(range.m_min, range.m_max), std::string(range.kernel->name),
-                                 arithmetic_text(group.decision(), range), std::string(range.source)});
-      table.row(std::move(cells));
-      first = false;
+      table.row({"  " + range_text(range.m_min, range.m_max), std::string(range.kernel->name),
+                 arithmetic_text(group.decision(), range), std::string(range.source)});
     }
     if (const auto& fallback = group.decision().fallback) {
-      table.section("    " + fallback->requested + " was asked for: " + fallback->reason);
+      table.section("  " + fallback->requested + " was asked for: " + fallback->reason);
     }
   }
   return table.render(width);

@@ -46,15 +46,6 @@ const PlannedRange* range_of(const Decision& decision, int64_t m) {
   return nullptr;
 }
 
-std::string group_title(const LayerGroup& group) {
-  const LayerSpec& layer = group.spec();
-  std::string text = fmt::format("{}: {} of {}, {}, weights {}", group.pattern,
-                                 count_text(static_cast<int64_t>(group.layers.size()), "layer", "layers"),
-                                 shape_text(layer.n, layer.k), group.scheme, format_bytes(group.weight_bytes));
-  if (layer.kind == LayerKind::experts) text += ", " + count_text(layer.experts, "expert", "experts") + " each";
-  return text;
-}
-
 std::string sentence(const Decision& decision, const PlannedRange& range) {
   std::string text = fmt::format("{}: {}", batch_text(range.m_min, range.m_max), why_text(decision, range));
   if (decision.fallback && range.kernel->backend != decision.fallback->requested) {

@@ -50,12 +50,7 @@ std::string list_text(std::string_view heading, const std::vector<std::string>& 
 
 std::string warnings_text(const std::vector<Warning>& warnings, size_t width) {
   std::vector<std::string> items;
-  for (const Warning& warning : warnings) {
-    std::vector<std::string> facts;
-    if (!warning.family.empty()) facts.push_back(warning.family);
-    if (warning.layers > 0) facts.push_back(count_text(warning.layers, "row", "rows"));
-    items.push_back(warning.code + (facts.empty() ? "" : " (" + join(facts, ", ") + ")") + ": " + warning.message);
-  }
+  for (const Warning& warning : warnings) items.push_back(warning.code + ": " + warning.message);
   return list_text("warnings", items, width);
 }
 
