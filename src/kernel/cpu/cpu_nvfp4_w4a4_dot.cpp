@@ -124,7 +124,7 @@ Kernel make() {
   contract.k.multiple = kDot4Group;
   contract.zero_points = contract.act_order = contract.partial_groups = false;
   contract.bits_same_for_any_m = true;
-  contract.verified = {"x86_64", "x86_64+avx2"};
+  contract.verified = verified_processors();
   kernel.workspace_bytes = workspace_bytes;
   kernel.run = run;
   kernel.formula = "y = (nvfp4(x) . W) * Sx * Sw / (gx * gw) + bias, int32 dots per group, fp32 sums";

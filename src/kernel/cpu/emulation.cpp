@@ -173,7 +173,7 @@ Kernel make_emulation(std::string_view name, ActivationUse use) {
   kernel.activation = use;
   kernel.contract.dtypes = {DType::f32, DType::f16, DType::bf16};
   kernel.contract.bits_same_for_any_m = true;
-  kernel.contract.verified = {"x86_64", "x86_64+avx2"};
+  kernel.contract.verified = verified_processors();
   kernel.workspace_bytes = as_checkpoint ? workspace_as_checkpoint : workspace_float16;
   kernel.run = as_checkpoint ? run_as_checkpoint : run_float16;
   kernel.formula =

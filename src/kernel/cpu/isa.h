@@ -5,6 +5,12 @@
 
 namespace gearshift {
 
+// The processors on which every kernel of this folder has passed the family test, with each level up to theirs forced
+// (AMD EPYC with AVX2; Intel Xeon with AVX-512 VNNI, BF16 and AMX).
+inline std::vector<std::string_view> verified_processors() {
+  return {"x86_64", "x86_64+avx2", "x86_64+avx512", "x86_64+avx512_vnni", "x86_64+avx512_bf16", "x86_64+amx"};
+}
+
 // At most this level from now on (what GEARSHIFT_MAX_ISA says); never more than the processor has. Not while kernels
 // run.
 void set_max_isa(Isa max);
