@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write small inputs for the fuzz targets: seeds.py FOLDER makes FOLDER/safetensors and FOLDER/json."""
+"""Write small inputs for the fuzz targets: seeds.py FOLDER makes FOLDER/safetensors, FOLDER/json and FOLDER/checkpoint."""
 import json
 import pathlib
 import struct
@@ -31,10 +31,37 @@ JSON = [
     b'{"*[!a-c]?":1,"[]]":2,"[a":3}',
 ]
 
+
+
+def small(shape):
+    """The shape with every dimension over 64 brought down, multiples of 32 kept."""
+    return [d if d <= 64 else 64 if d % 32 == 0 else 33 for d in shape]
+
+
+def checkpoints():
+    """Config and header of every example configuration, matrices brought down to fuzzing size."""
+    folder = pathlib.Path(__file__).parent.parent / "data" / "configs"
+    for path in sorted(folder.glob("*.expect.json")):
+        expect = json.loads(path.read_text())
+        header, end = {}, 0
+        for module, facts in list(expect["modules"].items())[:6]:
+            for suffix, stored in facts["tensors"].items():
+                if stored["shape"] is None or None in stored["shape"]:
+                    continue
+                dtype, shape = stored["dtype"].split("|")[0], small(stored["shape"])
+                size = {"F8": 1, "U8": 1, "I8": 1, "BO": 1, "F1": 2, "BF": 2, "I1": 2, "F6": 8, "I6": 8}.get(dtype[:2], 4)
+                for d in shape:
+                    size *= d
+                header[f"{facts.get('hf_name') or module}.{suffix}"] = tensor(dtype, shape, end, end + size)
+                end += size
+        config = (folder / expect["files"][0]).read_bytes()
+        yield json.dumps(json.loads(config), separators=(",", ":")).encode()[:20000] + b"\0" + json.dumps(header).encode() + b"\0\x38\x01\x40"
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for name, inputs in (("safetensors", SAFETENSORS), ("json", JSON)):
+    for name, inputs in (("safetensors", SAFETENSORS), ("json", JSON), ("checkpoint", checkpoints())):
         folder = pathlib.Path(sys.argv[1]) / name
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(inputs):
