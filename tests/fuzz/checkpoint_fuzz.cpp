@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,8 +59,7 @@ std::string_view take(std::string_view& input) {
 }
 
 uint64_t data_bytes(const Checkpoint& checkpoint) {
-  const uint64_t first = checkpoint.tensors().empty() ? 0 : UINT64_MAX;
-  uint64_t begin = first, end = 0;
+  uint64_t begin = checkpoint.tensors().empty() ? 0 : UINT64_MAX, end = 0;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     begin = std::min(begin, tensor.offset);
     end = std::max(end, tensor.offset + tensor.bytes);
