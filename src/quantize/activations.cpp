@@ -24,7 +24,7 @@ Result<float> measured(const Checkpoint& file, const TensorInfo& tensor, int64_t
                      {}};
   }
   GEARSHIFT_TRY(const ByteView bytes, file.bytes(tensor));
-  return finite_amax(tensor.name, tensor.dtype, tensor.shape, bytes);
+  return finite_amax("--calibration: " + tensor.name, tensor.dtype, tensor.shape, bytes);
 }
 
 }  // namespace
@@ -36,12 +36,18 @@ Result<InputRanges> input_ranges(const std::string& file, const std::vector<Laye
   result.amax.assign(layers.size(), assumed_amax);
   std::optional<Checkpoint> calibration;
   if (!file.empty()) {
-    GEARSHIFT_TRY(calibration, Checkpoint::open(file));
+    Result<Checkpoint> opened = Checkpoint::open(file);
+    if (!opened.ok()) {
+      ErrorInfo error = opened.error();
+      error.subject = "--calibration " + error.subject;
+      return error;
+    }
+    calibration = std::move(opened).value();
   }
   std::vector<float> of_row(row_names.size(), -1);  // -1: not measured
   for (size_t i = 0; calibration && i < layers.size(); ++i) {
     float& row = of_row[rows[i]];
-    if (assignments[i].preset->static_input == StaticInput::none) continue;
+    if (!assignments[i].preset->static_input) continue;
     const TensorInfo* own = calibration->find(layers[i].name);
     const TensorInfo* shared = row_names[rows[i]] == layers[i].name ? nullptr : calibration->find(row_names[rows[i]]);
     for (const TensorInfo* tensor : {own, shared}) {
@@ -53,7 +59,7 @@ Result<InputRanges> input_ranges(const std::string& file, const std::vector<Laye
   size_t assumed = 0;
   std::string first;
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (assignments[i].preset->static_input == StaticInput::none) continue;
+    if (!assignments[i].preset->static_input) continue;
     if (of_row[rows[i]] >= 0) {
       result.amax[i] = of_row[rows[i]];
     } else {
@@ -61,9 +67,9 @@ Result<InputRanges> input_ranges(const std::string& file, const std::vector<Laye
     }
   }
   if (assumed > 0) {
-    result.notes.push_back("static activation scale of " + std::to_string(assumed) + " layers (" + first +
-                           (assumed > 1 ? ", ..." : "") + ") not calibrated: activations up to 448 assumed" +
-                           " (input_global_scale 6, input_scale 1); give --calibration to measure it");
+    result.notes.push_back("static activation scale of " + std::to_string(assumed) +
+                           (assumed > 1 ? " layers (" : " layer (") + first + (assumed > 1 ? ", ..." : "") +
+                           ") not calibrated: activations up to 448 assumed; give --calibration FILE to measure it");
   }
   if (calibration) {
     size_t wanted = 0;

@@ -80,15 +80,6 @@ std::string arguments(const std::optional<QuantArgs>& args, const std::string& i
   return text + indent + "}";
 }
 
-std::string string_list(const std::vector<std::string>& items, const std::string& indent) {
-  if (items.empty()) return "[]";
-  std::string text = "[\n";
-  for (const std::string& item : items) {
-    text += indent + "  " + json_string(item) + (&item == &items.back() ? "\n" : ",\n");
-  }
-  return text + indent + "]";
-}
-
 // Offsets of one member of a root object: from the end of what precedes it (a comma or the brace) to the end of its
 // value. `text` is valid JSON, so brackets balance and strings end.
 size_t skip_space(std::string_view text, size_t at) {
@@ -138,8 +129,25 @@ std::string without_member(const std::string& text, std::string_view key) {
 
 }  // namespace
 
+std::vector<std::string> float_names(const std::vector<LayerSpec>& layers, const std::vector<Assignment>& assignments) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (assignments[i].preset->recipe == nullptr) names.push_back(layers[i].name);
+  }
+  return names;
+}
+
 std::string json_string(std::string_view text) {
   return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string json_list(const std::vector<std::string>& items, const std::string& indent) {
+  if (items.empty()) return "[]";
+  std::string text = "[\n";
+  for (const std::string& item : items) {
+    text += indent + "  " + json_string(item) + (&item == &items.back() ? "\n" : ",\n");
+  }
+  return text + indent + "]";
 }
 
 std::string glob_to_regex(std::string_view glob) {
@@ -161,10 +169,7 @@ std::string quantization_config(const std::vector<LayerSpec>& layers, const std:
   const std::vector<Group> groups = group_by_preset(assignments);
   const bool one_format = std::all_of(
       groups.begin(), groups.end(), [&](const Group& g) { return g.preset->format == groups.front().preset->format; });
-  std::vector<std::string> ignore;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    if (assignments[i].preset->recipe == nullptr) ignore.push_back(layers[i].name);
-  }
+  const std::vector<std::string> ignore = float_names(layers, assignments);
   std::string text = "{\n    \"config_groups\": {\n";
   for (size_t g = 0; g < groups.size(); ++g) {
     const Group& group = groups[g];
@@ -174,14 +179,14 @@ std::string quantization_config(const std::vector<LayerSpec>& layers, const std:
     text += "        \"format\": \"" + std::string(group.preset->format) + "\",\n";
     text += "        \"input_activations\": " + arguments(group.preset->input, "        ") + ",\n";
     text += "        \"output_activations\": null,\n";
-    text += "        \"targets\": " + string_list(targets, "        ") + ",\n";
+    text += "        \"targets\": " + json_list(targets, "        ") + ",\n";
     text += "        \"weights\": " + arguments(group.preset->weights, "        ") + "\n";
     text += g + 1 < groups.size() ? "      },\n" : "      }\n";
   }
   text += "    },\n";
   text += "    \"format\": \"" + std::string(one_format ? groups.front().preset->format : "mixed-precision") + "\",\n";
   text += "    \"global_compression_ratio\": null,\n";
-  text += "    \"ignore\": " + string_list(ignore, "    ") + ",\n";
+  text += "    \"ignore\": " + json_list(ignore, "    ") + ",\n";
   text += "    \"kv_cache_scheme\": null,\n";
   text += "    \"provider\": \"gearshift " GEARSHIFT_VERSION "\",\n";
   text += "    \"quant_method\": \"compressed-tensors\",\n";

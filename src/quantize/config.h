@@ -17,7 +17,12 @@ std::string quantization_config(const std::vector<LayerSpec>& layers, const std:
 // existing member of that name is replaced. REQUIRES: `config` is valid JSON. Error damaged_checkpoint: no object.
 Result<std::string> with_quantization_config(const std::string& config, const std::string& member);
 
+// The linear layers that stay float.
+std::vector<std::string> float_names(const std::vector<LayerSpec>& layers, const std::vector<Assignment>& assignments);
+
 std::string json_string(std::string_view text);
+// One string a line, two spaces deeper than `indent`; "[]" for none.
+std::string json_list(const std::vector<std::string>& items, const std::string& indent);
 
 // "re:" + the regular expression (anchored at the start when used) that matches what the glob matches.
 std::string glob_to_regex(std::string_view glob);

@@ -1,9 +1,13 @@
-// The presets of compressed-tensors by name: recipe, what the config says about them, and what they ask of a layer.
+// The presets of compressed-tensors by name, as each container stores them: recipe, what the config says about them,
+// and what they ask of a layer.
 #pragma once
 
 #include "quantize/recipe.h"
 
 namespace gearshift::quantize_detail {
+
+// How a quantized checkpoint names its tensors and describes itself.
+enum class Container : uint8_t { compressed_tensors, modelopt };
 
 // One arguments object of a config group.
 struct QuantArgs {
@@ -16,19 +20,18 @@ struct QuantArgs {
   std::string_view scale_dtype;  // "torch.uint8" or "" for null
 };
 
-enum class StaticInput : uint8_t { none, global_scale, scale };
-
 struct Preset {
   std::string_view name;
   const Recipe* recipe = nullptr;  // nullptr: weights stay float
-  std::string_view format;         // of the config group
+  std::string_view format;         // of the config group; ModelOpt: quant_algo
   std::optional<QuantArgs> weights, input;
   int64_t k_multiple = 1;
-  StaticInput static_input = StaticInput::none;
+  bool static_input = false;  // a scale of activations is stored
 };
 
-std::span<const Preset> presets();
-// Any case. Error usage: lists near and valid names; a preset of compressed-tensors that is not written here says so.
-Result<const Preset*> find_preset(std::string_view name);
+// Any case. Error usage: no such container.
+Result<Container> find_container(std::string_view name);
+// Any case. Error usage: lists near and valid names; a preset that is known but not written in this container says so.
+Result<const Preset*> find_preset(std::string_view name, Container container);
 
 }  // namespace gearshift::quantize_detail

@@ -9,6 +9,7 @@
 #include "quantize/activations.h"
 #include "quantize/config.h"
 #include "quantize/matrix.h"
+#include "quantize/modelopt_config.h"
 #include "quantize/shards.h"
 #include "quantize/staging.h"
 #include "quantize/widen.h"
@@ -56,7 +57,7 @@ Result<std::vector<LayerSpec>> float_layers(const Checkpoint& model, const std::
     return ErrorInfo{ErrorCode::usage,
                      path,
                      model.tensors().empty() ? "no weights" : "no linear layers",
-                     "a float checkpoint in safetensors",
+                     model.tensors().empty() ? "a float checkpoint in safetensors" : "a model that has linear layers",
                      "",
                      {}};
   }
@@ -148,18 +149,31 @@ Result<QuantizedLayer> write_layer(const Job& job, size_t i, const TensorInfo& w
   return result;
 }
 
+// A model of which nothing is quantized keeps its config as it is.
+Result<void> write_config(const Job& job, const std::vector<QuantizeRule>& rules, Container container,
+                          const std::string& directory) {
+  std::string config = job.model.side_file("config.json");
+  if (!job.by_weight.empty()) {
+    const bool modelopt = container == Container::modelopt;
+    GEARSHIFT_TRY(config,
+                  with_quantization_config(config, modelopt ? modelopt_quantization_config(job.layers, job.assignments)
+                                                            : quantization_config(job.layers, job.assignments, rules)));
+    if (modelopt) {
+      GEARSHIFT_CHECK(
+          write_text(directory + "/hf_quant_config.json", modelopt_hf_quant_config(job.layers, job.assignments)));
+    }
+  }
+  return write_text(directory + "/config.json", config);
+}
+
 }  // namespace
 
 Result<QuantizeReport> quantize(const QuantizeRequest& request) {
-  if (lower(request.container) != "compressed-tensors") {
-    ErrorInfo error{ErrorCode::usage, "--container", printable(request.container), "compressed-tensors", "", {}};
-    if (lower(request.container) == "modelopt") error.hint = "this container is not written yet";
-    return error;
-  }
+  GEARSHIFT_TRY(const Container container, find_container(request.container));
   GEARSHIFT_TRY(const Checkpoint model, Checkpoint::open(request.model));
   Job job{model, {}, {}, {}, {}, {}, {}};
   GEARSHIFT_TRY(job.layers, float_layers(model, request.model));
-  GEARSHIFT_TRY(RuleResult rules, apply_rules(job.layers, request.rules));
+  GEARSHIFT_TRY(RuleResult rules, apply_rules(job.layers, request.rules, container));
   job.assignments = std::move(rules.modules);
   find_rows(job);
 
@@ -193,12 +207,7 @@ Result<QuantizeReport> quantize(const QuantizeRequest& request) {
   }
   GEARSHIFT_CHECK(shards.finish());
 
-  std::string config = model.side_file("config.json");
-  if (!report.layers.empty()) {
-    GEARSHIFT_TRY(config,
-                  with_quantization_config(config, quantization_config(job.layers, job.assignments, request.rules)));
-  }
-  GEARSHIFT_CHECK(write_text(staged.path() + "/config.json", config));
+  GEARSHIFT_CHECK(write_config(job, request.rules, container, staged.path()));
   std::error_code code;
   if (std::filesystem::is_directory(request.model, code))
     GEARSHIFT_CHECK(copy_side_files(request.model, staged.path()));

@@ -48,6 +48,7 @@ inline void no_scalars(const ModuleFacts&, std::span<uint8_t* const>) {}
 extern const Recipe recipe_nvfp4, recipe_nvfp4_a16;
 extern const Recipe recipe_fp8_tensor, recipe_fp8_channel, recipe_fp8_block;
 extern const Recipe recipe_mxfp4, recipe_mxfp8;
+extern const Recipe recipe_modelopt_nvfp4, recipe_modelopt_nvfp4_a16, recipe_modelopt_fp8;
 extern const Recipe recipe_int8_channel, recipe_int4_group128, recipe_int4_group128_asymmetric;
 
 }  // namespace gearshift::quantize_detail

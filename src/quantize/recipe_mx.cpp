@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t block_columns = format::mx_block;
 
-
 void encode(const Panel& panel, const format::MxElement& element, bool nibbles, std::span<uint8_t* const> out,
             float* decoded) {
   const int64_t k = panel.facts.k;
@@ -45,7 +44,8 @@ void encode_mxfp4(const Panel& panel, std::span<uint8_t* const> out, float* deco
   encode(panel, format::mx_e2m1, true, out, decoded);
 }
 std::vector<OutTensor> tensors_mxfp8(const ModuleFacts& facts) {
-  return {{"weight", DType::f8_e4m3, {facts.n, facts.k}}, {"weight_scale", DType::u8, {facts.n, facts.k / block_columns}}};
+  return {{"weight", DType::f8_e4m3, {facts.n, facts.k}},
+          {"weight_scale", DType::u8, {facts.n, facts.k / block_columns}}};
 }
 void encode_mxfp8(const Panel& panel, std::span<uint8_t* const> out, float* decoded) {
   encode(panel, format::mx_e4m3, false, out, decoded);

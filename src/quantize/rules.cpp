@@ -66,17 +66,18 @@ Result<void> check_layer(const LayerSpec& layer, const Preset& preset) {
 
 }  // namespace
 
-Result<RuleResult> apply_rules(const std::vector<LayerSpec>& layers, const std::vector<QuantizeRule>& rules) {
+Result<RuleResult> apply_rules(const std::vector<LayerSpec>& layers, const std::vector<QuantizeRule>& rules,
+                               Container container) {
   if (rules.empty()) {
     return ErrorInfo{
         ErrorCode::usage, "--scheme", "nothing", "a preset name, or GLOB=NAME", "for example --scheme NVFP4", {}};
   }
   std::vector<const Preset*> presets_of_rules;
   for (const QuantizeRule& rule : rules) {
-    GEARSHIFT_TRY(const Preset* preset, find_preset(rule.scheme));
+    GEARSHIFT_TRY(const Preset* preset, find_preset(rule.scheme, container));
     presets_of_rules.push_back(preset);
   }
-  GEARSHIFT_TRY(const Preset* unquantized, find_preset("UNQUANTIZED"));
+  GEARSHIFT_TRY(const Preset* unquantized, find_preset("UNQUANTIZED", container));
 
   RuleResult result;
   std::vector<bool> matched(rules.size());

@@ -19,6 +19,7 @@ struct RuleResult {
 // `layers`: unfused, float. A rule with more literal characters wins; of equals the later one. Rules without any
 // literal character ("" or "*") are for all layers and leave out what serving engines keep float: output heads and
 // routers. Errors usage: no rule, an unknown preset, a rule that matches nothing, a layer its preset cannot code.
-Result<RuleResult> apply_rules(const std::vector<LayerSpec>& layers, const std::vector<QuantizeRule>& rules);
+Result<RuleResult> apply_rules(const std::vector<LayerSpec>& layers, const std::vector<QuantizeRule>& rules,
+                               Container container);
 
 }  // namespace gearshift::quantize_detail

@@ -1,11 +1,12 @@
 #include "quantize/staging.h"
 
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <system_error>
 
 #include "base/try.h"
@@ -17,6 +18,10 @@ namespace fs = std::filesystem;
 
 ErrorInfo file_error(const std::string& path, const std::error_code& code, std::string_view doing) {
   return {ErrorCode::runtime, path, code.message(), "", std::string(doing), {}};
+}
+
+ErrorInfo taken(const std::string& out) {
+  return {ErrorCode::usage, out, "it exists", "a new or an empty directory", "choose another -o, or remove it", {}};
 }
 
 // Larger files are weights under a name that says so to nobody.
@@ -62,35 +67,62 @@ Result<StagedDirectory> StagedDirectory::create(const std::string& out) {
   std::error_code code;
   fs::path target = fs::absolute(out, code).lexically_normal();
   if (!code && !target.has_filename()) target = target.parent_path();  // a trailing slash
-  const fs::file_status status = code ? fs::file_status() : fs::status(target, code);
-  if (fs::exists(status)) {
-    const bool free = fs::is_directory(status) && fs::is_empty(target, code) && !code;
-    if (!free)
-      return ErrorInfo{
-          ErrorCode::usage, out, "it exists", "a new or an empty directory", "choose another -o, or remove it", {}};
+  if (!code && fs::exists(fs::symlink_status(target, code))) {
+    if (!fs::is_directory(target, code) || !fs::is_empty(target, code) || code) return taken(out);
     target = fs::canonical(target, code);
   }
+  StagedDirectory staged(target.string());
   code.clear();
-  fs::create_directories(target.parent_path(), code);
-  if (code) return file_error(target.parent_path().string(), code, "while creating the output's parent");
-  const fs::path staging =
-      target.parent_path() / ("." + target.filename().string() + ".partial-" + std::to_string(::getpid()));
-  if (!fs::create_directory(staging, code)) {
-    if (!code) code = std::make_error_code(std::errc::file_exists);
-    return file_error(staging.string(), code, "while creating the output");
+  GEARSHIFT_CHECK(staged.make_parents(target.parent_path()));
+  // Another name each time: what a killed process left behind is in nobody's way.
+  std::random_device random;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const fs::path path = target.parent_path() / fmt::format(".gearshift-{:08x}.partial", random());
+    if (fs::create_directory(path, code)) {
+      staged.path_ = path.string();
+      return staged;
+    }
+    if (code) return file_error(target.parent_path().string(), code, "while creating the output in it");
   }
-  return StagedDirectory(target.string(), staging.string());
+  code = std::make_error_code(std::errc::file_exists);
+  return file_error(target.parent_path().string(), code, "while creating the output in it");
+}
+
+Result<void> StagedDirectory::make_parents(const fs::path& parent) {
+  std::vector<fs::path> missing;
+  std::error_code code;
+  for (fs::path path = parent; !fs::exists(path, code) && !code && path.has_relative_path(); path = path.parent_path())
+    missing.push_back(path);
+  for (auto path = missing.rbegin(); path != missing.rend() && !code; ++path) {
+    if (fs::create_directory(*path, code)) made_.push_back(path->string());
+  }
+  if (!code && !fs::is_directory(parent, code) && !code) code = std::make_error_code(std::errc::not_a_directory);
+  if (code) return file_error(parent.string(), code, "while creating the output's parent");
+  return {};
 }
 
 StagedDirectory::~StagedDirectory() {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);
+  // Only what is empty goes.
+  for (auto parent = made_.rbegin(); parent != made_.rend(); ++parent) fs::remove(*parent, ignored);
 }
 
 Result<void> StagedDirectory::commit() {
   // rename replaces an empty directory and refuses any other.
-  GEARSHIFT_CHECK(rename_file(path_, out_));
+  std::error_code code;
+  fs::rename(path_, out_, code);
+  if (code == std::errc::directory_not_empty || code == std::errc::file_exists || code == std::errc::not_a_directory) {
+    return ErrorInfo{ErrorCode::runtime,
+                     out_,
+                     "something was put there while the checkpoint was written",
+                     "a new or an empty directory",
+                     "run again with another -o",
+                     {}};
+  }
+  if (code) return file_error(out_, code, "while giving the output its name");
   path_.clear();
+  made_.clear();
   return {};
 }
 

@@ -39,8 +39,9 @@ TEST_P(ReadBack, LayersHaveTheScheme) {
   EXPECT_EQ(layer->n, 24);
   EXPECT_EQ(layer->k, 256);
   EXPECT_EQ(layer->scheme.activation.has_value(), GetParam().activation.has_value());
-  if (layer->scheme.activation && GetParam().activation)
+  if (layer->scheme.activation && GetParam().activation) {
     EXPECT_EQ(layer->scheme.activation->format, *GetParam().activation);
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Presets, ReadBack,
                          testing::Values(Expected{"NVFP4", Format::e2m1, Format::e2m1},
@@ -162,7 +163,7 @@ TEST_F(QuantizeTest, FusedPartsShareTheirGlobalScales) {
   r.calibration = calibration;
   const auto report = quantize(r);
   ASSERT_TRUE(report.ok()) << report.error().message();
-  EXPECT_TRUE(mentions(report->notes, "static activation scale of 1 layers (model.layers.0.self_attn.o_proj)"));
+  EXPECT_TRUE(mentions(report->notes, "static activation scale of 1 layer (model.layers.0.self_attn.o_proj)"));
   const auto written = Checkpoint::open(out()).value();
   for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
     const std::string name = std::string("model.layers.0.self_attn.") + part;
@@ -290,6 +291,39 @@ TEST_F(QuantizeTest, FailureInTheMiddleLeavesNothing) {
   EXPECT_THROW((void)quantize(r), std::bad_alloc);
   EXPECT_TRUE(seen_staging);
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(QuantizeTest, LinkToNothingIsNotFree) {
+  const auto model = write_model({random_matrix("a.proj.weight", 16, 32)});
+  std::filesystem::create_directory_symlink(directory_ / "nowhere", out());
+  const auto result = quantize(request(model, {{"", "FP8"}}));
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ErrorCode::usage);
+  EXPECT_EQ(entries(), 2u);
+}
+
+TEST_F(QuantizeTest, ParentsMadeForAFailureGoWithIt) {
+  auto bad = random_matrix("a.proj.weight", 16, 32);
+  set(bad, 0, NAN);
+  auto r = request(write_model({bad}), {{"", "FP8"}});
+  r.out = (directory_ / "deep" / "er" / "out").string();
+  EXPECT_FALSE(quantize(r).ok());
+  EXPECT_EQ(entries(), 1u);
+}
+
+// As when two processes write the same output and the other one is done first.
+TEST_F(QuantizeTest, OutputTakenMeanwhileIsKept) {
+  auto r = request(write_model({random_matrix("a.proj.weight", 16, 32)}), {{"", "FP8"}});
+  r.progress = [&](size_t done, size_t) {
+    if (done != 1) return;
+    std::filesystem::create_directories(out());
+    std::ofstream(out() + "/theirs") << "x";
+  };
+  const auto result = quantize(r);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ErrorCode::runtime);
+  EXPECT_EQ(read_text(out() + "/theirs"), "x");
+  EXPECT_EQ(entries(), 2u) << "the model and what the other one wrote";
 }
 
 // ---- what else is written ----
