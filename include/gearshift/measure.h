@@ -13,6 +13,7 @@ struct Comparison {
   double worst_row = 0;       // the same quotient per row and per column: the largest
   double worst_column = 0;
   std::optional<double> divergence;  // against the checkpoint's own arithmetic, where the kernel's differs
+  int64_t infinite = 0;        // judged outputs that are infinite because the reference leaves the type's range, too
   std::string failure;               // "" or the first failure: "row 3, column 7: 0.12 instead of 0.10, 0.004 allowed"
 };
 

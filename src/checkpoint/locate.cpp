@@ -34,14 +34,17 @@ ErrorInfo unsupported(const std::string& path, const FileKind& kind) {
   return {ErrorCode::unsupported_scheme, path, std::string(kind.what), "safetensors files", std::string(kind.hint), {}};
 }
 
-// Names of the regular files (or links to such) of a directory, in natural order.
+// Names of the files of a directory, in natural order. A directory, pipe or dangling link that is called like weights
+// or an index counts, so that opening it says what is wrong with it.
 Result<std::vector<std::string>> list_files(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code error;
   fs::directory_iterator entry(directory, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;  // a link that leads nowhere is no file
-    if (entry->is_regular_file(ignored)) names.push_back(entry->path().filename().string());
+    std::error_code ignored;  // a link that leads nowhere is no regular file
+    std::string name = entry->path().filename().string();
+    const bool wanted = name.ends_with(kWeights) || name.ends_with(kIndex);
+    if (wanted || entry->is_regular_file(ignored)) names.push_back(std::move(name));
   }
   if (error) {
     return ErrorInfo{ErrorCode::runtime,     directory, "the system's answer: " + error.message(),
@@ -71,6 +74,7 @@ Result<void> read_index(const std::string& directory, const std::string& name, C
         map == nullptr ? "no \"weight_map\"" : fmt::format("{} as \"weight_map\"", gearshift::name(map->kind)),
         "an object that maps each tensor to its file");
   }
+  if (map->members.empty()) return refuse("an empty \"weight_map\"", "the file of each tensor");
   std::vector<std::string> missing;
   for (const auto& [tensor, file] : map->members) {
     if (!file.is(Json::Kind::string) || !stays_inside(file.string)) {

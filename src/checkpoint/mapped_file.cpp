@@ -33,8 +33,14 @@ class Descriptor {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const auto failed = [&path](int error) {
-    return ErrorInfo{ErrorCode::runtime, path, "the system's answer: " + std::generic_category().message(error),
-                     "a readable file",  "",   {}};
+    // A name that leads nowhere is the checkpoint's own damage; anything else is the machine's answer.
+    const bool dangling = error == ENOENT || error == ELOOP;
+    return ErrorInfo{dangling ? ErrorCode::damaged_checkpoint : ErrorCode::runtime,
+                     path,
+                     "the system's answer: " + std::generic_category().message(error),
+                     "a readable file",
+                     "",
+                     {}};
   };
   // Without O_NONBLOCK, opening a named pipe would wait for a writer.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

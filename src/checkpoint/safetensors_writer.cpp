@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 #include <unordered_set>
 
@@ -19,14 +20,24 @@
 namespace gearshift {
 namespace {
 
-// A file that is written under another name beside `path`, and takes that name only when it is complete.
+// A file that is written under another name beside `path`, and takes that name only when it is complete. A symbolic
+// link stays one: its target is replaced. What is there and no regular file (a pipe, /dev/null) is written to directly.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& path) : path_(path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+      direct_ = true;
+      fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      if (fd_ < 0) error_ = errno;
+      return;
+    }
+    std::error_code ignored;
+    if (const auto target = std::filesystem::canonical(path, ignored); !ignored) path_ = target.string();
     static std::atomic<uint64_t> counter{0};
     constexpr int kTries = 100;  // another process may have left files of the same number
     for (int i = 0; i < kTries && fd_ < 0; ++i) {
-      temporary_ = fmt::format("{}.{}-{}.tmp", path, ::getpid(), counter++);
+      temporary_ = fmt::format("{}.{}-{}.tmp", path_, ::getpid(), counter++);
       fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (fd_ < 0 && errno != EEXIST) break;
     }
@@ -37,7 +48,7 @@ class TemporaryFile {
   ~TemporaryFile() {
     if (fd_ < 0) return;
     ::close(fd_);
-    ::unlink(temporary_.c_str());
+    if (!direct_) ::unlink(temporary_.c_str());
   }
 
   Result<void> write(ByteView bytes) {
@@ -55,6 +66,7 @@ class TemporaryFile {
   // The data reaches the disk before the name does, so that a power cut leaves the old file or the new one.
   Result<void> finish() {
     if (error_ != 0) return failed(error_);
+    if (direct_) return {};
     if (::fsync(fd_) != 0) return failed(errno);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed(errno);
     ::close(fd_);
@@ -70,6 +82,7 @@ class TemporaryFile {
 
   std::string path_;
   std::string temporary_;
+  bool direct_ = false;
   int fd_ = -1;
   int error_ = 0;
 };

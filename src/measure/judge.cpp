@@ -113,7 +113,10 @@ Comparison Judge::compare(const Kernel& kernel, const ConstMatrix& x, const Cons
         result.failure =
             fmt::format("row {}, column {}: {:g} instead of {:g}, {:.2g} allowed", row, column, found, wanted, bound);
       }
-      if (within && std::isinf(found)) continue;  // the reference is out of range too: no quotient
+      if (within && std::isinf(found)) {  // the reference is out of range too: no quotient
+        ++result.infinite;
+        continue;
+      }
       norms.add(found - wanted, wanted, bound);
       columns[column].add(found - wanted, wanted, bound);
       whole.add(found - wanted, wanted, bound);

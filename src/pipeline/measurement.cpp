@@ -41,6 +41,7 @@ void merge(Comparison& into, const Comparison& other) {
   into.tolerance = std::max(into.tolerance, other.tolerance);
   into.worst_row = std::max(into.worst_row, other.worst_row);
   into.worst_column = std::max(into.worst_column, other.worst_column);
+  into.infinite += other.infinite;
   if (other.divergence) into.divergence = std::max(into.divergence.value_or(0), *other.divergence);
 }
 

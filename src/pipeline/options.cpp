@@ -307,6 +307,12 @@ ErrorInfo unknown_option(const Reader& reader, std::string_view name) {
                       near.empty() ? "" : fmt::format("did you mean --{}?", join(near, ", --")));
 }
 
+// A --json that names no file: standard output, or a switch of the environment.
+bool is_switch(std::string_view json) {
+  constexpr std::string_view words[] = {"-", "1", "true", "yes", "0", "false", "no"};
+  return std::find(std::begin(words), std::end(words), json) != std::end(words);
+}
+
 }  // namespace
 
 Options with_environment(Options given, const std::function<const char*(const char*)>& environment) {
@@ -331,7 +337,11 @@ Result<Settings> read_settings(const Options& options) {
     const Reader reader(name, value);
     const OptionSpec* spec = find_option(name);
     if (spec == nullptr) return unknown_option(reader, name);
-    if (spec->kind == Kind::front_end) continue;
+    if (spec->kind == Kind::front_end) {
+      if (name == "json" && !value.values.empty() && !is_switch(value.values.back()))
+        settings.json = value.values.back();
+      continue;
+    }
     if (spec->kind == Kind::unavailable) {
       return reader.wrong("an option that this version does not have yet", "a command without it");
     }

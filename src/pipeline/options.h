@@ -17,6 +17,7 @@ struct Settings {
   std::string layers;         // glob; "": all
   std::string explain;        // row or part name; "": none
   std::string input, output;  // files of `run`
+  std::string json;           // the file of --json, "" where it goes to standard output or is not asked for
   uint64_t seed = 0;
   std::vector<QuantizeRule> rules;
   std::string container = "compressed-tensors", calibration, out;

@@ -96,11 +96,6 @@ RunJobs jobs_with_made_up_input(const std::vector<LayerSpec>& rows) {
 }
 
 Result<RunJobs> jobs_from_file(const std::string& path, const std::vector<LayerSpec>& rows, DType dtype) {
-  if (!lower(path).ends_with(".safetensors")) {
-    ErrorInfo error = wrong(path, name_for_all, "no .safetensors file", "one safetensors file of activations");
-    error.subject = fmt::format("--input {}", printable(path));
-    return error;
-  }
   GEARSHIFT_TRY(const Checkpoint file, Checkpoint::open(path));
   RunJobs result;
   if (const TensorInfo* all = file.find(name_for_all); all != nullptr) {

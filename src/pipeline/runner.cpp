@@ -70,9 +70,11 @@ Result<RunJobs> Runner::jobs() {
 
 Result<RunReport> Runner::run() {
   GEARSHIFT_CHECK(session_.require_device());
+  GEARSHIFT_CHECK(session_.require_weights());
   GEARSHIFT_TRY(const RunJobs work, jobs());
   GEARSHIFT_TRY(Plan first, session_.plan(registry_));
   plan_ = std::make_unique<const Plan>(std::move(first));
+  GEARSHIFT_CHECK(session_.require_memory(*plan_));
 
   std::vector<Done> done(work.jobs.size());
   std::set<size_t> pending;

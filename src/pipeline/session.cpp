@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -83,6 +84,7 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
     return unknown_layer("--explain", settings.explain, session.rows_);
   }
   settings.policy.dtype = settings.dtype.value_or(session.model_.dtype);
+  GEARSHIFT_CHECK(session.check_targets());
   settings.policy.threads = settings.threads > 0 ? settings.threads : std::max(1, host.cores);
   return session;
 }
@@ -107,6 +109,52 @@ Result<void> Session::require_device() const {
   return usage(fmt::format("--device {}", printable(settings_.device)),
                fmt::format("{}, which is not in this machine", device_.name), "a device that is here",
                "`gearshift plan` plans for absent devices; `gearshift devices` lists both");
+}
+
+Result<void> Session::require_weights() const {
+  if (!checkpoint_.files().empty()) return {};
+  return usage(printable(checkpoint_.path()), "a configuration without weights", "a checkpoint with safetensors files",
+               "`gearshift plan` works from the configuration alone");
+}
+
+Result<void> Session::require_memory(const Plan& plan) const {
+  if (device_.memory_bytes == 0) return {};
+  for (const LayerPlan& row : plan.layers) {
+    for (const auto& [m, scratch] : row.decision->workspace_bytes) {
+      // Input and output, each also as it is proven: poisoned and guarded. In double: a product could overflow.
+      const double elements = static_cast<double>(m) * static_cast<double>(row.layer.n + row.layer.k);
+      const double needed = 2 * elements * (dtype() == DType::f32 ? 4 : 2) + static_cast<double>(scratch);
+      if (needed <= static_cast<double>(device_.memory_bytes)) continue;
+      ErrorInfo error;
+      error.code = ErrorCode::runtime;
+      error.subject = fmt::format("batch {} of layer {}", m, printable(row.layer.name));
+      error.found = fmt::format("a need of {:.3g} GB for activations and scratch", needed / 1e9);
+      error.wanted = fmt::format("at most the {} of this machine", format_bytes(device_.memory_bytes));
+      error.hint = "give a smaller --batch";
+      return error;
+    }
+  }
+  return {};
+}
+
+Result<void> Session::check_targets() const {
+  std::vector<std::string> kept;
+  for (const CheckpointFile& file : checkpoint_.files()) kept.push_back(file.path);
+  if (!settings_.input.empty()) kept.push_back(settings_.input);
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    return std::filesystem::equivalent(a, b, ignored) ||
+           std::filesystem::weakly_canonical(a, ignored) == std::filesystem::weakly_canonical(b, ignored);
+  };
+  for (const auto& [option, target] : {std::pair("--output", settings_.output), std::pair("--json", settings_.json)}) {
+    if (target.empty()) continue;
+    for (const std::string& file : kept) {
+      if (same(target, file))
+        return usage(fmt::format("{} {}", option, printable(target)), "a file that this run reads", "another file");
+    }
+    kept.push_back(target);
+  }
+  return {};
 }
 
 }  // namespace gearshift

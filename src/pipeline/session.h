@@ -15,6 +15,10 @@ class Session {
   Result<Plan> plan(const Registry& registry = builtin_registry()) const;
   // Usage error where the device planned for is not in this machine.
   Result<void> require_device() const;
+  // What `run` and `verify` need besides: weights (usage error for a config.json alone), and memory for activations and
+  // scratch of the largest batch (runtime error).
+  Result<void> require_weights() const;
+  Result<void> require_memory(const Plan& plan) const;
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const Settings& settings() const { return settings_; }
@@ -28,6 +32,9 @@ class Session {
   void set_batch(std::vector<int64_t> batch) { settings_.policy.batch = std::move(batch); }
 
  private:
+  // Usage error where a file to write is one that is read, or the other one that is written.
+  Result<void> check_targets() const;
+
   Checkpoint checkpoint_;
   Settings settings_;
   ModelLayers model_;

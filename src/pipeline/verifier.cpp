@@ -35,8 +35,10 @@ std::vector<int64_t> sizes_of(const Kernel& kernel, const PlannedRange& range, c
 
 Result<VerifyReport> Verifier::run() {
   GEARSHIFT_CHECK(session_.require_device());
+  GEARSHIFT_CHECK(session_.require_weights());
   VerifyReport report;
   GEARSHIFT_TRY(report.plan, session_.plan(registry_));
+  GEARSHIFT_CHECK(session_.require_memory(report.plan));
   batch_ = report.plan.policy.batch;
   std::set<std::string> seen;
   const size_t total = report.plan.layers.size();

@@ -86,6 +86,7 @@ void write_measurement(JsonWriter& json, const Measurement& m) {
   json.member("ok", m.comparison.ok);
   json.member("worst_row", m.comparison.worst_row).member("worst_column", m.comparison.worst_column);
   if (m.comparison.divergence) json.member("divergence", *m.comparison.divergence);
+  json.member("infinite", m.comparison.infinite);
   json.member_or_null("failure", m.comparison.failure);
   json.member("weight_bytes", m.weight_bytes);
   json.end();

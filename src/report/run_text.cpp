@@ -117,7 +117,12 @@ std::string run_text(const RunReport& report, size_t width) {
     add_rows(table, groups[i], cells[i]);
     bytes += groups[i].weight_bytes;
   }
-  for (const Measurement& m : report.rows) measured.insert(m.layer);
+  std::vector<std::string> infinite;
+  for (const Measurement& m : report.rows) {
+    measured.insert(m.layer);
+    if (m.comparison.infinite > 0)
+      infinite.push_back(fmt::format("{}, batch {}: {} of the outputs looked at", m.layer, m.m, m.comparison.infinite));
+  }
 
   std::string out = plan_heading(plan, width) + "\n" + table.render(width);
   out += wrapped_paragraph(
@@ -132,6 +137,8 @@ std::string run_text(const RunReport& report, size_t width) {
                                               format_bytes(bytes), report.rows.size() - failed, report.rows.size()),
                                   width);
   if (!report.output.empty()) out += wrapped_paragraph("output  ", printable(report.output), width);
+  out += list_text("infinite outputs, as in the reference: the results leave the range of the output's type", infinite,
+                   width);
   return out + list_text("not run", report.not_run, width) + quarantined_text(report.quarantined, width) +
          warnings_text(plan.warnings, width);
 }

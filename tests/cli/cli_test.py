@@ -202,6 +202,47 @@ class Files(Case):
         self.assertEqual(len(self.document("inspect", header)["tensors"]), 9)
         self.bad(4, "run", header)
 
+    def test_weights_that_cannot_be_read(self):
+        broken = os.path.join(self.root, "broken")
+        os.mkdir(broken)
+        self.write(os.path.join(broken, "config.json"), json.dumps(CONFIG).encode())
+        self.bad(2, "run", broken, names=["without weights"])
+        weights = os.path.join(broken, "model.safetensors")
+        for make in (lambda: os.symlink("nowhere", weights), lambda: os.mkfifo(weights), lambda: os.mkdir(weights)):
+            make()
+            self.bad(4, "plan", broken, names=[weights])
+            os.rmdir(weights) if os.path.isdir(weights) else os.remove(weights)
+        self.write(weights + ".index.json", b'{"weight_map":{}}')
+        self.bad(4, "plan", broken, names=["weight_map"])
+
+    def test_a_batch_beyond_memory(self):
+        for verb in ("run", "verify"):
+            self.bad(1, verb, self.model, "--batch", "2147483647", names=["2147483647", "GB"])
+
+    def test_output_goes_through_links_and_pipes_and_spares_the_model(self):
+        words = ["run", self.model, "--batch", "1", "--layers", "lm_head", "--output"]
+        real, link, pipe = (os.path.join(self.root, name) for name in ("real.out", "link.out", "pipe.out"))
+        self.write(real, b"old")
+        os.symlink(real, link)
+        self.good(*words, link)
+        self.assertTrue(os.path.islink(link))
+        self.assertIn(b"lm_head", self.read(real))
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.good(*words, pipe)
+        self.assertEqual(reader.communicate(timeout=60)[0], self.read(real))
+        weights = os.path.join(self.model, "model.safetensors")
+        before = self.read(weights)
+        self.bad(2, *words, weights, names=["--output"])
+        self.bad(2, *words, real, f"--json={real}", names=["--json"])
+        self.assertEqual(self.read(weights), before)
+
+    def test_input_of_any_name(self):
+        source, out = os.path.join(self.root, "activations.act"), os.path.join(self.root, "input.out")
+        self.write(source, safetensors({"x": ("F32", [2, K], bytes(8 * K))}))
+        self.good("run", self.model, "--input", source, "--output", out)
+        self.bad(2, "run", self.model, "--input", source, "--output", source, names=["--output"])
+
     def test_quantize_and_run_what_it_wrote(self):
         out = os.path.join(self.root, "quantized")
         report = self.document("quantize", self.float_model, "--scheme", "NVFP4", "-o", out)
