@@ -9,10 +9,8 @@ namespace gearshift {
 
 namespace {
 
-using Line = JsonWriter::Line;
-
 void write_overrides(JsonWriter& json, std::string_view key, const BackendChoice& choice) {
-  json.key(key).begin_object(Line::single);
+  json.key(key).begin_object(JsonWriter::Line::single);
   for (const auto& [family, backend] : choice.families) json.member(name(family), backend);
   json.end();
 }
@@ -29,7 +27,7 @@ void write_policy(JsonWriter& json, const Plan& plan) {
   write_overrides(json, "moe_overrides", policy.moe);
   json.key("layer_overrides").begin_array();
   for (const auto& [glob, backend] : policy.layers) {
-    json.begin_object(Line::single).member("layers", glob).member("backend", backend).end();
+    json.begin_object(JsonWriter::Line::single).member("layers", glob).member("backend", backend).end();
   }
   json.end();
   json.member("strict", policy.strict).member("selection", policy.selection);
@@ -40,7 +38,9 @@ void write_policy(JsonWriter& json, const Plan& plan) {
 }
 
 void write_verdict(JsonWriter& json, const Verdict& verdict) {
-  json.begin_object(Line::single).member("kernel", verdict.kernel->name).member("backend", verdict.kernel->backend);
+  json.begin_object(JsonWriter::Line::single)
+      .member("kernel", verdict.kernel->name)
+      .member("backend", verdict.kernel->backend);
   json.member("verdict", name(verdict.kind)).member("stage", name(verdict.stage));
   json.member_or_null("field", verdict.field).member_or_null("found", verdict.found);
   json.member_or_null("wanted", verdict.wanted).member("reason", verdict.reason).end();
@@ -56,7 +56,7 @@ constexpr size_t kRowDepth = 3;  // of a layer's members: document, layers, row
 DecisionText decision_text(const Decision& decision) {
   DecisionText text;
   JsonWriter arithmetic(kRowDepth);
-  arithmetic.begin_object(Line::single).member("weight", decision.weight_arithmetic);
+  arithmetic.begin_object(JsonWriter::Line::single).member("weight", decision.weight_arithmetic);
   arithmetic.member("activation", decision.activation_arithmetic).member("accumulator", decision.accumulator);
   arithmetic.member_or_null("differs", decision.differs).end();
   text.arithmetic = arithmetic.take();
@@ -64,7 +64,7 @@ DecisionText decision_text(const Decision& decision) {
   JsonWriter kernels(kRowDepth);
   kernels.begin_array();
   for (const PlannedRange& range : decision.ranges) {
-    kernels.begin_object(Line::single).member("m_min", range.m_min);
+    kernels.begin_object(JsonWriter::Line::single).member("m_min", range.m_min);
     write_bound(kernels, "m_max", range.m_max);
     kernels.member("kernel", range.kernel->name).member("backend", range.kernel->backend);
     kernels.member("source", range.source).member("activation", range.activation);
@@ -75,7 +75,7 @@ DecisionText decision_text(const Decision& decision) {
 
   JsonWriter fallback(kRowDepth);
   if (decision.fallback) {
-    fallback.begin_object(Line::single).member("requested", decision.fallback->requested);
+    fallback.begin_object(JsonWriter::Line::single).member("requested", decision.fallback->requested);
     fallback.member("reason", decision.fallback->reason).end();
   } else {
     fallback.null();
@@ -83,7 +83,7 @@ DecisionText decision_text(const Decision& decision) {
   text.fallback = fallback.take();
 
   JsonWriter workspace(kRowDepth);
-  workspace.begin_object(Line::single);
+  workspace.begin_object(JsonWriter::Line::single);
   for (const auto& [m, bytes] : decision.workspace_bytes) workspace.member(std::to_string(m), bytes);
   workspace.end();
   text.workspace = workspace.take();
@@ -108,7 +108,7 @@ void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& sha
   json.key("kernels").raw(shared.kernels);
   json.key("fallback").raw(shared.fallback);
   json.member("runnable", decision.runnable).key("shard").null();
-  json.key("memory").begin_object(Line::single).member("weight_bytes", layer.weight_bytes);
+  json.key("memory").begin_object(JsonWriter::Line::single).member("weight_bytes", layer.weight_bytes);
   json.member("second_layout_bytes", decision.second_layout_bytes);
   json.member("prepare_peak_bytes", decision.prepare_peak_bytes).key("workspace_bytes").raw(shared.workspace).end();
   json.key("candidates").raw(shared.candidates);
@@ -145,12 +145,12 @@ void write_summary(JsonWriter& json, const Plan& plan) {
   }
   json.key("summary").begin_object().key("by_kernel").begin_array();
   for (const Tally& t : kernels) {
-    json.begin_object(Line::single).member("kernel", t.name).member("layers", t.layers);
+    json.begin_object(JsonWriter::Line::single).member("kernel", t.name).member("layers", t.layers);
     json.member("weight_bytes", t.weight_bytes).end();
   }
   json.end().key("by_family").begin_array();
   for (const Tally& t : families) {
-    json.begin_object(Line::single).member("family", t.name).member("layers", t.layers).end();
+    json.begin_object(JsonWriter::Line::single).member("family", t.name).member("layers", t.layers).end();
   }
   json.end().member("unquantized", unquantized).list("skipped", plan.skipped).end();
 }
@@ -160,7 +160,7 @@ void write_summary(JsonWriter& json, const Plan& plan) {
 std::string plan_json(const Plan& plan) {
   JsonWriter json;
   json.begin_object().member("schema", "gearshift.plan/1").member("hash", plan.hash);
-  json.key("model").begin_object(Line::single).member("path", plan.model_path);
+  json.key("model").begin_object(JsonWriter::Line::single).member("path", plan.model_path);
   json.member_or_null("architecture", plan.architecture).member_or_null("quant_method", plan.quant_method);
   json.member("linear_layers", plan.linear_layers).end();
   json.key("device");
