@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "base/build_identity.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "kernel/cpu/isa.h"
 #include "measure/made_up_layer.h"
 #include "pipeline/options.h"
 
@@ -34,23 +35,11 @@ Facts libraries() {
 }
 
 Facts build_facts() {
-#ifdef __OPTIMIZE__
-  std::string flags = "optimized, -ffp-contract=off";
-#else
-  std::string flags = "not optimized, -ffp-contract=off";
-#endif
-#ifdef NDEBUG
-  flags += ", no assertions";
-#endif
-  std::set<std::string> targets;
-  for (const KernelList& list : builtin_registry().lists) {
-    for (const ListEntry& entry : list.entries) targets.emplace(name(entry.kernel->contract.isa));
-  }
-  const std::vector<std::string> listed(targets.begin(), targets.end());
-  return {{"version", GEARSHIFT_VERSION},
-          {"compiler", __VERSION__},
-          {"flags", flags},
-          {"code targets", join(listed, ", ")}};
+  Facts facts = build_identity();
+  std::vector<std::string> targets;
+  for (Isa isa : code_paths()) targets.emplace_back(name(isa));
+  facts.emplace_back("code targets", join(targets, ", "));
+  return facts;
 }
 
 int64_t fit(int64_t size, const Bounds& bounds) {

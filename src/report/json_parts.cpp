@@ -1,6 +1,6 @@
 #include "report/json_parts.h"
 
-#include "report/build_identity.h"
+#include "base/build_identity.h"
 
 namespace gearshift {
 

@@ -41,7 +41,7 @@ DeviceProfile host() {
 
 std::vector<Isa> levels() {
   std::vector<Isa> all;
-  for (Isa isa : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_vnni}) {
+  for (Isa isa : code_paths()) {
     if (isa_covers(detect_isa(), isa)) all.push_back(isa);
   }
   return all;

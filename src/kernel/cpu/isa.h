@@ -11,6 +11,15 @@ inline std::vector<std::string_view> verified_processors() {
   return {"x86_64", "x86_64+avx2", "x86_64+avx512", "x86_64+avx512_vnni", "x86_64+avx512_bf16", "x86_64+amx"};
 }
 
+// The levels for which the kernels of this folder have code of their own; a processor takes the highest that it covers.
+inline std::vector<Isa> code_paths() {
+#if defined(__x86_64__)
+  return {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_vnni};
+#else
+  return {Isa::portable};
+#endif
+}
+
 // At most this level from now on (what GEARSHIFT_MAX_ISA says); never more than the processor has. Not while kernels
 // run.
 void set_max_isa(Isa max);
