@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "gearshift/layer.h"
+#include "layer/architecture/architecture.h"
+#include "layer/expected_module.h"
 #include "layer/modules.h"
 #include "layer/quant_config.h"
 #include "layer/scheme/scheme.h"
@@ -87,6 +90,86 @@ DType activation_dtype(const Checkpoint& checkpoint, const ModelConfig& config) 
   return DType::bf16;
 }
 
+// Reads modules one by one into a model.
+class Collector {
+ public:
+  Collector(const SchemeReader& reader, bool allow_unknown, ModelLayers* model)
+      : reader_(reader), allow_unknown_(allow_unknown), model_(model) {}
+
+  // What the config says cannot be loaded.
+  Result<void> add_refusals() {
+    for (ErrorInfo& error : reader_.refusals()) {
+      if (!allow_unknown_) return std::move(error);
+      add_unknown(error.subject, error.found);
+    }
+    return {};
+  }
+
+  Result<void> add(const ModuleTensors& module) {
+    const ModuleKind kind = kind_of(module);
+    if (kind == ModuleKind::matrix) model_->skipped.push_back(skipped_name(module));
+    if (kind != ModuleKind::linear) return {};
+    const RefusedFormat* refused = refused_by_tensors(module);
+    Result<ModuleScheme> read =
+        refused != nullptr ? Result<ModuleScheme>(refusal(*refused, module.name)) : reader_.read(module);
+    if (!read.ok()) return add_error(module.name, read.error());
+    model_->layers.push_back(make_layer(module, *std::move(read)));
+    return {};
+  }
+
+  // A module that could not be read; one of an unknown scheme is listed where that is allowed.
+  Result<void> add_error(const std::string& name, const ErrorInfo& error) {
+    if (!allow_unknown_ || error.code != ErrorCode::unsupported_scheme) return error;
+    add_unknown(name, error.found);
+    return {};
+  }
+
+ private:
+  void add_unknown(const std::string& name, const std::string& found) {
+    if (listed_.insert(name).second) model_->unknown.push_back({name, found});
+  }
+
+  const SchemeReader& reader_;
+  bool allow_unknown_;
+  ModelLayers* model_;
+  std::unordered_set<std::string> listed_;
+};
+
+// Where a module's own scheme cannot hold its shape, such as an odd number of columns with two codes a byte.
+ErrorInfo does_not_fit(const FloatModule& module) {
+  return ErrorInfo{ErrorCode::damaged_checkpoint,
+                   "config.json: " + module.name,
+                   "a shape of " + std::to_string(module.n) + " x " + std::to_string(module.k),
+                   "one that its quantization can store",
+                   "sizes and quantization in the config do not belong together",
+                   {}};
+}
+
+// The modules of a config that stands alone, in the order that tensors would give them.
+Result<void> add_expected_modules(const ModelConfig& config, const SchemeReader& reader, Collector* collector,
+                                  const ModelLayers& model) {
+  GEARSHIFT_TRY(std::vector<FloatModule> modules, float_modules(config));
+  std::sort(modules.begin(), modules.end(),
+            [](const FloatModule& a, const FloatModule& b) { return natural_less(a.name, b.name); });
+  for (const FloatModule& module : modules) {
+    const size_t before = model.layers.size();
+    const Result<ExpectedModule> expected = ExpectedModule::make(module, reader, model.dtype);
+    if (!expected.ok()) {
+      GEARSHIFT_CHECK(collector->add_error(module.name, expected.error()));
+      continue;
+    }
+    const Result<void> added = collector->add(expected->tensors());
+    // An error about a tensor that nobody has stored would mislead.
+    const bool of_tensor = !added.ok() && added.error().code == ErrorCode::damaged_checkpoint &&
+                           std::string_view(added.error().subject).starts_with(module.name);
+    if (!added.ok() && !of_tensor) return added.error();
+    const bool fits = added.ok() && (model.layers.size() == before ||
+                                     (model.layers.back().n == module.n && model.layers.back().k == module.k));
+    if (!fits) return does_not_fit(module);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown) {
@@ -97,28 +180,13 @@ Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown
   model.architecture = config.architecture;
   model.quant_method = config.quant.method;
   model.dtype = activation_dtype(checkpoint, config);
-  for (ErrorInfo& error : reader->refusals()) {
-    if (!allow_unknown) return std::move(error);
-    model.unknown.push_back({error.subject, error.found});
+  Collector collector(*reader, allow_unknown, &model);
+  GEARSHIFT_CHECK(collector.add_refusals());
+  if (checkpoint.files().empty()) {
+    GEARSHIFT_CHECK(add_expected_modules(config, *reader, &collector, model));
+    return model;
   }
-
-  for (const ModuleTensors& module : group_modules(checkpoint, config)) {
-    const ModuleKind kind = kind_of(module);
-    if (kind == ModuleKind::matrix) model.skipped.push_back(skipped_name(module));
-    if (kind != ModuleKind::linear) continue;
-    const RefusedFormat* refused = refused_by_tensors(module);
-    Result<ModuleScheme> read =
-        refused != nullptr ? Result<ModuleScheme>(refusal(*refused, module.name)) : reader->read(module);
-    if (read.ok()) {
-      model.layers.push_back(make_layer(module, *std::move(read)));
-    } else if (allow_unknown && read.error().code == ErrorCode::unsupported_scheme) {
-      const bool listed = std::any_of(model.unknown.begin(), model.unknown.end(),
-                                      [&](const UnknownModule& unknown) { return unknown.name == module.name; });
-      if (!listed) model.unknown.push_back({module.name, read.error().found});
-    } else {
-      return read.error();
-    }
-  }
+  for (const ModuleTensors& module : group_modules(checkpoint, config)) GEARSHIFT_CHECK(collector.add(module));
   return model;
 }
 

@@ -118,6 +118,16 @@ class Reader final : public SchemeReader {
                      {}};
   }
 
+  Result<std::vector<ExpectedTensor>> expected(const ModuleTensors& module, int64_t n, int64_t k) const override {
+    const std::vector<ExpectedTensor> none;
+    const std::optional<std::string> rule = config_.quant.text_only ? text_name(module.name) : module.name;
+    if (!rule || module.draft || is_router_like(module.name)) return none;
+    GEARSHIFT_TRY(const bool ignored, is_ignored(*rule));
+    if (ignored || ignore_.match_respelled(*rule) || weightless_.match(*rule)) return none;
+    const ct::Group* group = group_of(*rule, module);
+    return group != nullptr ? ct::expected_tensors(*group, n, k) : none;
+  }
+
  private:
   Result<void> add_group(const std::string& label, const Json& value, ct::Layout layout, std::string format) {
     ct::Group group;

@@ -47,5 +47,7 @@ std::optional<Preset> preset(std::string_view name);
 
 // Reads a module that belongs to `group`.
 Result<ModuleScheme> read_module(const ModuleTensors& module, const Group& group);
+// The tensors of such a module. Error unsupported_scheme: weights that are not loaded.
+Result<std::vector<ExpectedTensor>> expected_tensors(const Group& group, int64_t n, int64_t k);
 
 }  // namespace gearshift::compressed_tensors

@@ -32,15 +32,15 @@ bool is_mx(const Arguments& a, int64_t bits) {
   return a.is_float && a.bits == bits && a.strategy == Strategy::group && a.group == 32;
 }
 
-// Where the writer named no format, the arguments and, for integers, the tensors decide.
-Layout layout_of(const Group& group, const ModuleReader& reader) {
+// Where the writer named no format, the arguments and, for integers, the tensors decide (`packed`).
+Layout layout_of(const Group& group, bool packed) {
   const Arguments& weights = *group.weights;
   if (group.layout == Layout::naive && is_mx(weights, 8)) return Layout::mxfp8;  // the same tensors
   if (group.layout != Layout::by_arguments) return group.layout;
   if (is_nvfp4(weights)) return Layout::nvfp4;
   if (is_mx(weights, 4)) return Layout::mxfp4;
   if (is_mx(weights, 8)) return Layout::mxfp8;
-  return !weights.is_float && reader.has("weight_packed") ? Layout::packed : Layout::naive;
+  return !weights.is_float && packed ? Layout::packed : Layout::naive;
 }
 
 Result<Format> integer_format(const Group& group, int64_t bits) {
@@ -189,8 +189,8 @@ Result<Weights> read_naive(ModuleReader& reader, const Group& group) {
 }
 
 // Columns of pack-quantized weights follow from the packed width only up to a word; the number of groups narrows it
-// down, and real layers have widths that are multiples of large powers of two. (weight_shape says it, too, but values
-// are not read here.)
+// down, and real layers have widths that are multiples of large powers of two. Where the bytes are there, weight_shape
+// says it.
 struct Columns {
   int64_t k = 0;
   Storage storage = Storage::dense_bits;
@@ -255,6 +255,11 @@ Result<Weights> read_packed(ModuleReader& reader, const ModuleTensors& module, c
       weights.group_index && index != nullptr && !index->shape.empty()) {
     columns = packed_as(matrix.cols, weights.bits, index->shape.back());
   }
+  if (module.stated && module.stated->first == read.n) {
+    const std::optional<Columns> stated = packed_as(matrix.cols, weights.bits, module.stated->second);
+    const bool fits = stated && (groups == 0 || ceil_div(stated->k, weights.group) == groups);
+    if (fits) columns = stated;
+  }
   if (!columns) {
     return reader.contradiction(
         "weight_packed", "rows of " + std::to_string(matrix.cols) + " words",
@@ -284,7 +289,13 @@ Result<Weights> read_packed(ModuleReader& reader, const ModuleTensors& module, c
                                 "one group index per column: actorder is \"group\""));
     read.scheme.act_order = true;
   }
-  reader.skip("weight_shape");
+  // A stack of experts may state one shape or one for each.
+  if (module.find("weight_packed")->shape.size() > 2) {
+    reader.skip("weight_shape");
+  } else {
+    GEARSHIFT_CHECK(reader.take(TensorRole::weight_shape, "weight_shape", {DType::i64, DType::i32}, {2},
+                                "the rows and columns that are packed"));
+  }
   return read;
 }
 
@@ -325,7 +336,7 @@ Result<Weights> read_blocks(ModuleReader& reader, const Group& group, Layout lay
 }
 
 Result<Weights> read_weights(ModuleReader& reader, const ModuleTensors& module, const Group& group) {
-  const Layout layout = layout_of(group, reader);
+  const Layout layout = layout_of(group, reader.has("weight_packed"));
   switch (layout) {
     case Layout::packed:
       return read_packed(reader, module, group);
@@ -349,6 +360,46 @@ Result<ModuleScheme> read_module(const ModuleTensors& module, const Group& group
   scheme.weight = weights.scheme;
   GEARSHIFT_CHECK(take_activation_tensors(reader, scheme.activation));
   return reader.finish(scheme, weights.n, weights.k);
+}
+
+Result<std::vector<ExpectedTensor>> expected_tensors(const Group& group, int64_t n, int64_t k) {
+  const Arguments& weights = *group.weights;
+  GEARSHIFT_TRY(const std::optional<ActivationScheme> activation, activation_of(group));
+  // Integers with quantized activations are stored as bytes.
+  const Layout layout = layout_of(group, weights.bits < 8 || !activation);
+  const bool packed = layout == Layout::packed, nvfp4 = layout == Layout::nvfp4, mxfp4 = layout == Layout::mxfp4;
+  std::vector<ExpectedTensor> tensors;
+  if (packed) {
+    tensors.push_back({"weight_packed", DType::i32, {n, ceil_div(k * weights.bits, 32)}});
+    tensors.push_back({"weight_shape", DType::i64, {2}});
+  } else if (nvfp4 || mxfp4) {
+    tensors.push_back({"weight_packed", DType::u8, {n, k / 2}});
+  } else {
+    tensors.push_back({"weight", weights.is_float ? DType::f8_e4m3 : DType::i8, {n, k}});
+  }
+  if (nvfp4) {
+    tensors.push_back({"weight_scale", DType::f8_e4m3, {n, ceil_div(k, 16)}});
+    tensors.push_back({"weight_global_scale", DType::f32, {1}});
+  } else if (mxfp4 || layout == Layout::mxfp8) {
+    tensors.push_back({"weight_scale", DType::u8, {n, ceil_div(k, 32)}});
+  } else {
+    Grouping grouping;
+    GEARSHIFT_TRY(const Shape scales, scale_shape(group, n, k, &grouping));
+    tensors.push_back({"weight_scale", DType::bf16, scales});
+    const bool rows = packed && scales.size() == 2;  // zero points are packed along the rows, too
+    if (!weights.symmetric) {
+      tensors.push_back({"weight_zero_point", rows ? DType::i32 : DType::i8,
+                         rows ? Shape{ceil_div(n * weights.bits, 32), scales[1]} : scales});
+    }
+    if (weights.group_index) tensors.push_back({"weight_g_idx", DType::i32, {k}});
+  }
+  if (activation && activation->stored_scale) {
+    tensors.push_back({activation->stored_multiplies ? "input_global_scale" : "input_scale",
+                       activation->stored_multiplies ? DType::f32 : DType::bf16,
+                       {1}});
+    if (!activation->symmetric) tensors.push_back({"input_zero_point", DType::i8, {1}});
+  }
+  return tensors;
 }
 
 }  // namespace gearshift::compressed_tensors

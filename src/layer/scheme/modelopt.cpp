@@ -114,6 +114,20 @@ class Reader final : public SchemeReader {
                      {}};
   }
 
+  Result<std::vector<ExpectedTensor>> expected(const ModuleTensors& module, int64_t n, int64_t k) const override {
+    const std::vector<ExpectedTensor> none;
+    const std::optional<std::string> rule = config_.quant.text_only ? text_name(module.name) : module.name;
+    if (!rule || excluded_.match(*rule) || excluded_.match_respelled(*rule) || is_vision(*rule)) return none;
+    const bool mixed = whole_.algorithm == Algorithm::mixed;
+    // A list of quantized layers means what it says; an algorithm for all leaves these in float.
+    if (!mixed && (module.draft || is_router_like(module.name))) return none;
+    const Layer* layer = mixed ? layer_of(*rule) : &whole_;
+    if (layer == nullptr || layer->algorithm == Algorithm::none) return none;
+    if (layer->algorithm == Algorithm::refused || layer->algorithm == Algorithm::mixed)
+      return refuse(module.name, layer->word);
+    return modelopt::expected_tensors(*layer, n, k);
+  }
+
  private:
   static ErrorInfo refuse(std::string subject, const std::string& word) {
     return ErrorInfo{ErrorCode::unsupported_scheme,

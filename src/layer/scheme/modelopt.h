@@ -33,5 +33,7 @@ struct Layer {
 // Reads a module that `layer` quantizes. `weight_only`: the config says that MX activations stay in 16 bits.
 // REQUIRES: an algorithm that is none of none, mixed, refused.
 Result<ModuleScheme> read_module(const ModuleTensors& module, const Layer& layer, bool weight_only);
+// The tensors of such a module.
+std::vector<ExpectedTensor> expected_tensors(const Layer& layer, int64_t n, int64_t k);
 
 }  // namespace gearshift::modelopt

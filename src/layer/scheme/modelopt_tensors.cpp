@@ -203,4 +203,45 @@ Result<ModuleScheme> read_module(const ModuleTensors& module, const Layer& layer
   }
 }
 
+std::vector<ExpectedTensor> expected_tensors(const Layer& layer, int64_t n, int64_t k) {
+  const ExpectedTensor input{"input_scale", DType::f32, {}};
+  switch (layer.algorithm) {
+    case Algorithm::fp8:
+      return {{"weight", DType::f8_e4m3, {n, k}}, {"weight_scale", DType::f32, {}}, input};
+    case Algorithm::fp8_per_channel:
+      return {{"weight", DType::f8_e4m3, {n, k}}, {"weight_scale", DType::f32, {n}}};
+    case Algorithm::fp8_block:
+      return {{"weight", DType::f8_e4m3, {n, k}},
+              {"weight_scale", DType::f32, {ceil_div(n, 128), 1, ceil_div(k, 128), 1}}};
+    case Algorithm::nvfp4:
+    case Algorithm::nvfp4_w4a16:
+    case Algorithm::nvfp4_fp8: {
+      std::vector<ExpectedTensor> tensors = {
+          {"weight", DType::u8, {n, k / 2}},
+          {"weight_scale", DType::f8_e4m3, {n, ceil_div(k, layer.group > 0 ? layer.group : 16)}},
+          {"weight_scale_2", DType::f32, {}}};
+      if (layer.algorithm != Algorithm::nvfp4_w4a16) tensors.push_back(input);
+      return tensors;
+    }
+    case Algorithm::mxfp4:
+    case Algorithm::mxfp4_fp8:
+      return {{"weight", DType::u8, {n, k / 2}}, {"weight_scale", DType::u8, {n, ceil_div(k, 32)}}};
+    case Algorithm::mxfp8:
+      return {{"weight", DType::f8_e4m3, {n, k}}, {"weight_scale", DType::u8, {n, ceil_div(k, 32)}}};
+    case Algorithm::int4_awq:
+    case Algorithm::w4a8_awq: {
+      std::vector<ExpectedTensor> tensors = {
+          {"weight", DType::u8, {n / 2, k}},
+          {"weight_scale", DType::bf16, {n, ceil_div(k, layer.group > 0 ? layer.group : 128)}},
+          {"pre_quant_scale", DType::bf16, {k}}};
+      if (layer.algorithm == Algorithm::w4a8_awq) tensors.push_back(input);
+      return tensors;
+    }
+    case Algorithm::smoothquant:
+      return {{"weight", DType::i8, {n, k}}, {"weight_scale", DType::f32, {n}}, {"pre_quant_scale", DType::bf16, {k}}};
+    default:
+      return {{"weight", DType::i8, {n, k}}, {"weight_scale", DType::f32, {n}}};
+  }
+}
+
 }  // namespace gearshift::modelopt

@@ -44,16 +44,6 @@ constexpr std::array kFormats = {
     RefusedFormat{"turboquant", "online quantization", kRuntime},
     RefusedFormat{"fp8_per_tensor", "online quantization to FP8", kRuntime},
     RefusedFormat{"fp8_per_block", "online quantization to FP8", kRuntime},
-    // Formats that load elsewhere and do not here yet: their scheme's file replaces the line.
-    RefusedFormat{"fp8", "FP8 weights with per-tensor or block scales (DeepSeek, transformers)", kLater},
-    RefusedFormat{"mxfp8", "FP8 weights with exponent scales per 32 columns", kLater},
-    RefusedFormat{"fbgemm_fp8", "FP8 weights with a scale per row", kLater},
-    RefusedFormat{"gptq", "GPTQ: integer weights packed along K with zero points", kLater},
-    RefusedFormat{"awq", "AWQ: 4-bit weights packed along N with zero points", kLater},
-    RefusedFormat{"mxfp4", "MXFP4 expert stacks as in gpt-oss", kLater},
-    RefusedFormat{"quark", "AMD Quark", kLater},
-    RefusedFormat{"auto-round", "AutoRound", kLater},
-    RefusedFormat{"mistral", "Mistral's native FP8 files", kLater},
 };
 
 // A tensor name that only this format has.
@@ -90,6 +80,12 @@ class RefusedReader final : public SchemeReader {
   RefusedReader(ErrorInfo reason, const ModelConfig& config) : reason_(std::move(reason)), config_(config) {}
   Result<ModuleScheme> read(const ModuleTensors& module) const override {
     if (is_plain_float(module)) return read_unquantized(module, config_);
+    ErrorInfo error = reason_;
+    error.subject = module.name;
+    return error;
+  }
+  // What it would leave in float is not known.
+  Result<std::vector<ExpectedTensor>> expected(const ModuleTensors& module, int64_t, int64_t) const override {
     ErrorInfo error = reason_;
     error.subject = module.name;
     return error;

@@ -23,12 +23,22 @@ struct ModuleScheme {
   std::vector<StoredTensor> tensors;
 };
 
+// One tensor of one matrix (of one expert, in a stack).
+struct ExpectedTensor {
+  std::string_view suffix;  // a literal
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
 // Reads the linear layers of one checkpoint. Borrows the ModelConfig it was opened with.
 class SchemeReader {
  public:
   virtual ~SchemeReader() = default;
   // REQUIRES: kind_of(module) == ModuleKind::linear.
   virtual Result<ModuleScheme> read(const ModuleTensors& module) const = 0;
+  // The tensors, bias apart, that the scheme's writer stores for an N x K module, by the config's rules alone; empty:
+  // it stays in float. `module` has its float tensors. REQUIRES: kind_of(module) == ModuleKind::linear, no tied head.
+  virtual Result<std::vector<ExpectedTensor>> expected(const ModuleTensors& module, int64_t n, int64_t k) const = 0;
   // What the config says of modules and cannot be loaded, whether or not their tensors are there (`subject` names the
   // module, `found` the scheme).
   virtual std::vector<ErrorInfo> refusals() const { return {}; }

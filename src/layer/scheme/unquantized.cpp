@@ -18,6 +18,9 @@ class UnquantizedReader final : public SchemeReader {
  public:
   explicit UnquantizedReader(const ModelConfig& config) : config_(config) {}
   Result<ModuleScheme> read(const ModuleTensors& module) const override { return read_unquantized(module, config_); }
+  Result<std::vector<ExpectedTensor>> expected(const ModuleTensors&, int64_t, int64_t) const override {
+    return std::vector<ExpectedTensor>{};
+  }
 
  private:
   const ModelConfig& config_;

@@ -1,0 +1,63 @@
+// Collects the modules of a model, with the blocks that architectures have in common.
+#pragma once
+
+#include "layer/architecture/config_numbers.h"
+#include "layer/architecture/float_module.h"
+#include "layer/quant_config.h"
+
+namespace gearshift {
+
+class ModelBuilder {
+ public:
+  // Language model keys: those of text_config, else the top level's.
+  explicit ModelBuilder(const ModelConfig& config);
+
+  const ModelConfig& config() const { return config_; }
+  ConfigNumbers& numbers() { return numbers_; }
+  int64_t hidden() const { return hidden_; }
+
+  // Fails where the model gets absurdly large or a shape has no elements.
+  void add(FloatModule module);
+  void linear(std::string name, int64_t n, int64_t k, bool bias = false);
+  // Marks what is added from now on as part of a draft layer.
+  void draft(bool is_draft) { draft_ = is_draft; }
+
+  // q, k, v and o with grouped heads. `gated`: q makes a gate of its own size, too.
+  struct Attention {
+    int64_t heads = 0, key_value_heads = 0, head_dim = 0;
+    bool qkv_bias = false, output_bias = false;
+    bool gated = false;
+  };
+  void attention(const std::string& prefix, const Attention& attention);
+  // gate_proj, up_proj and down_proj.
+  void gated_mlp(const std::string& prefix, int64_t intermediate, bool bias = false);
+  // Routed experts under `prefix`.experts: number after number, or two stacks (gate and up merged).
+  void experts(const std::string& prefix, int64_t count, int64_t intermediate, bool bias = false);
+  void expert_stacks(const std::string& prefix, int64_t count, int64_t intermediate, bool bias, bool transposed);
+
+  // The embedding, and the output head with its own weight or (`tied`) the embedding's. `vocabulary`: where the config
+  // says nothing; 0: it must.
+  void embedding_and_head(const std::string& embedding, const std::string& head, bool tied, int64_t vocabulary = 0);
+
+  // Writers of quantized checkpoints store experts one by one where the float checkpoint has stacks.
+  bool quantized() const { return config_.quant.dict != nullptr; }
+
+  bool failed() const { return error_.has_value() || numbers_.failed(); }
+  Result<std::vector<FloatModule>> finish();
+  void fail(ErrorInfo error);
+
+ private:
+  const ModelConfig& config_;
+  ConfigNumbers numbers_;
+  int64_t hidden_ = 0;
+  bool draft_ = false;
+  std::optional<ErrorInfo> error_;
+  std::vector<FloatModule> modules_;
+};
+
+// heads, key_value_heads, head_dim of the language model under their usual keys. `head_dim` 0: hidden_size / heads
+// where the config doesn't say.
+ModelBuilder::Attention usual_attention(ModelBuilder& model, int64_t head_dim = 0);
+std::string layer_prefix(const std::string& layers, int64_t index);  // "model.layers", 3 -> "model.layers.3."
+
+}  // namespace gearshift
