@@ -108,6 +108,7 @@ Family family_of(const Scheme& scheme);
 // What a stored tensor is to its layer.
 enum class TensorRole : uint8_t {
   weight, weight_scale, weight_zero_point, weight_global_scale, weight_group_index,
+  weight_shape,  // {N, K} as the writer states them
   input_scale, input_zero_point, pre_scale, low_rank_a, low_rank_b, bias
 };
 struct StoredTensor {

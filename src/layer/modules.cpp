@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -166,6 +167,27 @@ bool has_head(const std::vector<ModuleTensors>& modules) {
   });
 }
 
+// The only values that a plan looks at: the packed width alone leaves the number of columns open up to a word. A reader
+// uses them where they fit the tensors; that they do is checked when weights are bound.
+std::optional<std::pair<int64_t, int64_t>> stated_shape(const Checkpoint& checkpoint, const TensorInfo& tensor) {
+  const bool wide = tensor.dtype == DType::i64;
+  if ((!wide && tensor.dtype != DType::i32) || tensor.shape != Shape{2}) return std::nullopt;
+  const auto bytes = checkpoint.bytes(tensor);
+  if (!bytes.ok()) return std::nullopt;
+  const auto value = [&](size_t i) -> int64_t {
+    int64_t number = 0;
+    if (wide) {
+      std::memcpy(&number, bytes->data() + 8 * i, 8);
+    } else {
+      int32_t narrow = 0;
+      std::memcpy(&narrow, bytes->data() + 4 * i, 4);
+      number = narrow;
+    }
+    return number;
+  };
+  return std::pair(value(0), value(1));
+}
+
 }  // namespace
 
 const TensorInfo* ModuleTensors::find(std::string_view suffix) const {
@@ -190,6 +212,7 @@ std::vector<ModuleTensors> group_modules(const Checkpoint& checkpoint, const Mod
     ModuleTensors& module = modules[entry->second];
     module.tensors.emplace_back(place.suffix, &tensor);
     module.raw_stack = module.raw_stack || place.raw_stack;
+    if (place.suffix == "weight_shape") module.stated = stated_shape(checkpoint, tensor);
   }
   if (config.tied_head && !has_head(modules)) {
     if (const ModuleTensors* embedding = token_embedding(modules); embedding != nullptr) {

@@ -17,6 +17,7 @@ struct ModuleTensors {
   std::vector<std::pair<std::string_view, const TensorInfo*>> tensors;
   bool raw_stack = false;  // the weight has no suffix of its own: experts.gate_up_proj [E,..]
   bool tied_head = false;  // made up: the head's name with the embedding's tensors
+  std::optional<std::pair<int64_t, int64_t>> stated;  // N and K that a `weight_shape` says, where its bytes are there
   bool draft = false;      // a draft (multi-token prediction) layer behind those that num_hidden_layers counts
 
   const TensorInfo* find(std::string_view suffix) const;

@@ -80,7 +80,11 @@ class Binder {
     bool seen[static_cast<size_t>(TensorRole::bias) + 1] = {};
     for (const StoredTensor& stored : module.tensors) {
       GEARSHIFT_TRY(const Bound bound, locate(stored));
-      GEARSHIFT_CHECK(bind_tensor(bound, part));
+      if (stored.role == TensorRole::weight_shape) {
+        GEARSHIFT_CHECK(check_stated_shape(bound, module));
+      } else {
+        GEARSHIFT_CHECK(bind_tensor(bound, part));
+      }
       seen[static_cast<size_t>(stored.role)] = true;
     }
     const auto missing = [&](TensorRole role) { return !seen[static_cast<size_t>(role)]; };
@@ -95,6 +99,20 @@ class Binder {
       return absent(module, "input scale");
     }
     return part;
+  }
+
+  Result<void> check_stated_shape(const Bound& bound, const Module& module) const {
+    const std::string found = fmt::format("{{{}, {}}}", read_integer(bound, 0), read_integer(bound, 1));
+    const std::string wanted = fmt::format("{{{}, {}}}", module.n, layer_.k);
+    if (found == wanted) return {};
+    return bound.damaged(found, wanted + ": the rows and columns of the packed weight");
+  }
+  static int64_t read_integer(const Bound& bound, size_t index) {
+    if (bound.stored->dtype == DType::i32)
+      return static_cast<int64_t>(read_number(bound.bytes, DType::i32, static_cast<int64_t>(index)));
+    int64_t value = 0;
+    std::memcpy(&value, bound.bytes.data() + 8 * index, sizeof value);
+    return value;
   }
 
   ErrorInfo absent(const Module& module, std::string_view what) const {
@@ -164,6 +182,8 @@ class Binder {
         part.bias = bound.bytes;
         part.bias_dtype = stored;
         return check(bound, stored, ValueRule::finite, "numbers");
+      case TensorRole::weight_shape:
+        return {};  // holds no part of the weights
       case TensorRole::low_rank_a:
       case TensorRole::low_rank_b: {
         ErrorInfo error = bound.damaged("a low-rank term", "a layer without one");

@@ -215,6 +215,27 @@ class Files(Case):
         self.write(weights + ".index.json", b'{"weight_map":{}}')
         self.bad(4, "plan", broken, names=["weight_map"])
 
+    def test_a_packed_width_that_is_no_whole_word(self):
+        model = os.path.join(self.root, "packed")
+        os.mkdir(model)
+        weights = {"num_bits": 4, "type": "int", "strategy": "channel", "symmetric": True}
+        self.write(os.path.join(model, "config.json"), json.dumps({"quantization_config": {
+            "quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}}).encode())
+        rng = random.Random(self.seed)
+        tensors = {"up_proj.weight_packed": ("I32", [13, 16], rng.randbytes(13 * 16 * 4)),
+                   "up_proj.weight_scale": ("BF16", [13, 1], b"\x80\x3f" * 13)}
+        shape = lambda n, k: {"up_proj.weight_shape": ("I64", [2], struct.pack("<2q", n, k))}
+        weights = os.path.join(model, "model.safetensors")
+        self.write(weights, safetensors(tensors | shape(13, 127)))
+        self.assertEqual(self.document("plan", model)["layers"][0]["k"], 127)
+        self.good("run", model, "--batch", "1")
+        for n, k in ((13, 120), (12, 127), (0, 0), (-1, -1)):
+            self.write(weights, safetensors(tensors | shape(n, k)))
+            self.good("plan", model)
+            self.bad(4, "run", model, names=["up_proj.weight_shape", str(k)])
+        self.write(weights, safetensors(tensors))
+        self.bad(4, "plan", model, names=["up_proj.weight_shape"])
+
     def test_a_batch_beyond_memory(self):
         for verb in ("run", "verify"):
             self.bad(1, verb, self.model, "--batch", "2147483647", names=["2147483647", "GB"])
