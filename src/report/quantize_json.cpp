@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "report/documents.h"
 #include "report/json_writer.h"
 
@@ -13,7 +15,19 @@ std::string quantize_json(const QuantizeReport& report) {
     json.member("worst_row", layer.worst_row).member("bytes_before", layer.bytes_before);
     json.member("bytes_after", layer.bytes_after).end();
   }
-  json.end().list("notes", report.notes).end();
+  json.end();
+  QuantizedLayer all;
+  for (const QuantizedLayer& layer : report.layers) {
+    all.relative_error = std::max(all.relative_error, layer.relative_error);
+    all.worst_row = std::max(all.worst_row, layer.worst_row);
+    all.cosine = std::min(all.cosine, layer.cosine);
+    all.bytes_before += layer.bytes_before;
+    all.bytes_after += layer.bytes_after;
+  }
+  json.key("totals").begin_object(Line::single).member("layers", report.layers.size());
+  json.member("relative_error", all.relative_error).member("cosine", all.cosine).member("worst_row", all.worst_row);
+  json.member("bytes_before", all.bytes_before).member("bytes_after", all.bytes_after).end();
+  json.list("notes", report.notes).end();
   return json.take();
 }
 

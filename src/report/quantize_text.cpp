@@ -46,24 +46,28 @@ std::string quantize_text(const QuantizeReport& report, size_t width) {
     add(all, layer);
   }
   using Kind = Table::Kind;
-  Table table({{"layers", Kind::name},
-               {"count", Kind::number},
-               {"N x K", Kind::word},
-               {"scheme", Kind::name},
+  Table table({{"scheme", Kind::name},
                {"error", Kind::number},
                {"worst row", Kind::number},
                {"cosine", Kind::number},
                {"before", Kind::number},
                {"after", Kind::number}});
-  const auto row = [&table](const Sum& sum, std::string shape, std::string scheme) {
-    table.row({sum.pattern, std::to_string(sum.count), std::move(shape), std::move(scheme), error_text(sum.error),
-               error_text(sum.worst_row), fmt::format("{:.5f}", sum.cosine), format_bytes(sum.before),
-               format_bytes(sum.after)});
+  const auto row = [&table](const Sum& sum, std::string scheme) {
+    table.row({std::move(scheme), error_text(sum.error), error_text(sum.worst_row), fmt::format("{:.5f}", sum.cosine),
+               format_bytes(sum.before), format_bytes(sum.after)});
   };
-  for (const Sum& sum : sums) row(sum, shape_text(sum.first->n, sum.first->k), sum.first->scheme);
-  all.pattern = "all";
-  row(all, "", "");
+  for (const Sum& sum : sums) {
+    table.section(fmt::format("{}: {} of {}", printable(sum.pattern), count_text(sum.count, "layer", "layers"),
+                              shape_text(sum.first->n, sum.first->k)));
+    row(sum, sum.first->scheme);
+  }
+  table.section(fmt::format("all {}", count_text(all.count, "layer", "layers")));
+  row(all, "");
   return wrapped_paragraph("written ", printable(report.out), width) + "\n" + table.render(width) +
+         wrapped_paragraph("",
+                           "error: of the weights that a reader gets back, relative to the original ones, in the "
+                           "Frobenius norm; of a group, its worst layer",
+                           width) +
          list_text("notes", report.notes, width);
 }
 
