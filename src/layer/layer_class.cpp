@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "gearshift/layer.h"
 
 namespace gearshift {
@@ -50,7 +52,7 @@ void add_scheme(const Scheme& scheme, Key* key) {
       .flag("zero_point", !activation.symmetric)
       .flag("stored", activation.stored_scale);
   key->flag("multiplies", activation.stored_multiplies).number("rule", static_cast<int64_t>(activation.rule));
-  if (activation.amax_limit > 0) key->word("limit" + std::to_string(activation.amax_limit));
+  if (activation.amax_limit > 0) key->word(fmt::format("limit{}", activation.amax_limit));
 }
 
 }  // namespace

@@ -113,8 +113,8 @@ Result<std::optional<Quarantine>> Runner::run_job(const RunJob& job, Done& done)
   GEARSHIFT_TRY(const PreparedLayer prepared, prepare(session_.checkpoint(), plan, session_.threads()));
   for (int64_t expert = job.expert_begin; expert < job.expert_end; ++expert) {
     Judge judge(prepared.weights[static_cast<size_t>(expert)], session_.settings().seed, session_.threads());
-    if (expert == 0) {
-      if (auto wrong = prove_class(prepared, judge)) return wrong;
+    if (expert == job.expert_begin) {
+      if (auto wrong = prove_class(prepared, expert, judge)) return wrong;
     }
     GEARSHIFT_TRY(const std::optional<Quarantine> wrong, measure(job, prepared, expert, judge, done));
     if (wrong) return wrong;
@@ -122,14 +122,14 @@ Result<std::optional<Quarantine>> Runner::run_job(const RunJob& job, Done& done)
   return std::optional<Quarantine>();
 }
 
-std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, Judge& judge) {
+std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, int64_t expert, Judge& judge) {
   const LayerPlan& plan = *prepared.plan;
   const std::string& layer_class = plan.decision->layer_class;
   for (const PlannedRange& range : plan.decision->ranges) {
     for (const int64_t m : probe_sizes(range.m_min, range.m_max, plan_->policy.batch)) {
       if (proven_.count({layer_class, range.kernel, m}) != 0) continue;
-      const Proof proof =
-          prove(*range.kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), 0, judge);
+      const Proof proof = prove(*range.kernel, prepared, m, session_.dtype(), session_.settings().seed,
+                                session_.threads(), expert, judge);
       if (!proof.comparison.ok) return quarantine_of(plan, m, proof.comparison.failure);
       proven_.insert({layer_class, range.kernel, m});
     }

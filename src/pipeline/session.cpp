@@ -26,7 +26,6 @@ bool any_matches(std::string_view glob, const std::vector<LayerSpec>& rows) {
   return std::any_of(rows.begin(), rows.end(), [&](const LayerSpec& row) { return matches(glob, row); });
 }
 
-// Checkpoint knows no default-constructed state that is open; Session is filled member by member.
 Result<std::vector<LayerSpec>> filtered(std::vector<LayerSpec> rows, const ModelLayers& model,
                                         const std::string& glob) {
   if (glob.empty()) return rows;

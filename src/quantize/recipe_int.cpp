@@ -75,8 +75,8 @@ format::IntScale symmetric_scale(const float* w, int64_t count, DType stored, ui
 format::IntScale asymmetric_scale(const float* w, int64_t count, DType stored, uint8_t* at) {
   const format::Range range = format::min_max(w, count);
   const float low = std::min(range.min, 0.0f), high = std::max(range.max, 0.0f);
-  const float scale = store_scale((high - low) / 15.0f, stored, at);
-  if (low == high) return {scale, 0};
+  if (low == high) return {store_scale(0, stored, at), 0};
+  const float scale = store_scale(format::int_asymmetric_scale(range, 4).scale, stored, at);
   return {scale, format::clamp_int(format::round_to_int(-8.0f - low / scale), -8, 7)};
 }
 

@@ -127,10 +127,12 @@ Result<void> StagedDirectory::commit() {
 }
 
 Result<void> write_text(const std::string& path, std::string_view text) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
-  if (!file) return file_error(path, std::error_code(errno, std::generic_category()), "while writing it");
+  if (!file)
+    return file_error(path, std::error_code(errno != 0 ? errno : EIO, std::generic_category()), "while writing it");
   return {};
 }
 

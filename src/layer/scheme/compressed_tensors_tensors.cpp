@@ -79,7 +79,9 @@ Result<std::optional<ActivationScheme>> activation_of(const Group& group) {
       input.dynamic == Dynamic::yes && (input.strategy == Strategy::token || input.strategy == Strategy::tensor ||
                                         (input.strategy == Strategy::group && input.is_float));
   const bool stored = input.dynamic == Dynamic::no && input.strategy == Strategy::tensor;
-  if (!eight || !(run_time || stored)) {
+  // A zero point made at run time over the whole of x: no kernel has that recipe.
+  const bool no_recipe = run_time && !input.symmetric && input.strategy == Strategy::tensor;
+  if (!eight || !(run_time || stored) || no_recipe) {
     return unsupported(group, "input_activations", "activations of " + describe(input),
                        "8-bit, NVFP4 or MX activations");
   }

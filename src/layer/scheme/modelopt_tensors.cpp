@@ -238,7 +238,10 @@ std::vector<ExpectedTensor> expected_tensors(const Layer& layer, int64_t n, int6
       return tensors;
     }
     case Algorithm::smoothquant:
-      return {{"weight", DType::i8, {n, k}}, {"weight_scale", DType::f32, {n}}, {"pre_quant_scale", DType::bf16, {k}}};
+      return {{"weight", DType::i8, {n, k}},
+              {"weight_scale", DType::f32, {n}},
+              {"pre_quant_scale", DType::bf16, {k}},
+              input};
     default:
       return {{"weight", DType::i8, {n, k}}, {"weight_scale", DType::f32, {n}}};
   }

@@ -71,7 +71,10 @@ Result<std::optional<ActivationScheme>> activation_of(const LayerSpecs& specs) {
   const bool known = input.dynamic ? input.granularity != Granularity::per_block &&
                                          (input.granularity != Granularity::per_group || grouped)
                                    : input.granularity == Granularity::per_tensor;
-  if (!eight || !known || input.exponents) {
+  // A zero point made at run time over the whole of x: no kernel has that recipe.
+  const bool no_recipe = input.dynamic && input.element == Element::int8 && !input.symmetric &&
+                         input.granularity == Granularity::per_tensor;
+  if (!eight || !known || no_recipe || input.exponents) {
     return unsupported_scheme(specs.subject + ".input_tensors",
                               std::string(input.dynamic ? "dynamic " : "static ") + describe(input),
                               "FP8, INT8, MX or NVFP4 activations");
