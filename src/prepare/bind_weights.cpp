@@ -254,10 +254,15 @@ class Binder {
                            fmt::format("I32 [{}]", layer_.k));
     }
     const auto at = [&](int64_t k) { return static_cast<int64_t>(read_number(bound.bytes, DType::i32, k)); };
-    // compressed-tensors writes -1 where it has no order to tell.
-    if (layer_.k > 0 && at(0) == -1) return {};
+    // compressed-tensors writes -1 where it has no order to tell; GPTQ's writers leave zeros, where several groups
+    // exist.
+    const bool gptq = weight.storage == Storage::gptq_v1 || weight.storage == Storage::gptq_v2;
+    if (!gptq && layer_.k > 0 && at(0) == -1) return {};
     const int64_t group = weight.grouping.cols > 0 ? weight.grouping.cols : layer_.k;
     const int64_t groups = (layer_.k + group - 1) / group;
+    const uint8_t* bytes = bound.bytes.data();
+    if (gptq && groups > 1 && std::all_of(bytes, bytes + bound.bytes.size(), [](uint8_t byte) { return byte == 0; }))
+      return {};
     for (int64_t k = 0; k < layer_.k; ++k) {
       if (at(k) < 0 || at(k) >= groups) {
         return bound.damaged(fmt::format("group {} at column {}", at(k), k), fmt::format("groups 0 to {}", groups - 1));

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -242,6 +244,14 @@ TEST_F(BindWeights, GroupIndices) {
   order[0] = 0;
   scheme.weight.act_order = false;
   expect_damaged(tensors(), scheme, "g_idx", "group 1 at column 1");
+  // GPTQ: zeros throughout were never filled in, and -1 is no group.
+  scheme.weight.storage = Storage::gptq_v1;
+  std::fill(order.begin(), order.end(), 0);
+  bound = bind(tensors(), scheme);
+  ASSERT_TRUE(bound.ok()) << bound.error().message();
+  EXPECT_TRUE(bound->parts[0].group_index.empty());
+  order[0] = -1;
+  expect_damaged(tensors(), scheme, "g_idx", "group -1 at column 0");
 }
 
 TEST_F(BindWeights, StackedExpertsAreSlices) {
