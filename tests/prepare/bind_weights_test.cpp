@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
 #include <bit>
 #include <cmath>
 #include <cstring>
