@@ -23,7 +23,6 @@ CASES = {
     "w2_g32": (dict(bits=2, group_size=32, sym=True), "auto_round"),
     "w3_g32": (dict(bits=3, group_size=32, sym=True), "auto_round"),
     "gptq_w4_g32": (dict(bits=4, group_size=32, sym=True), "auto_gptq"),
-    "awq_w4_g32": (dict(bits=4, group_size=32, sym=False), "auto_awq"),
 }
 
 

@@ -35,12 +35,12 @@ CASES = {
     "int8_dynamic": integers(8, activations=TOKEN_INT8), "int8_static": integers(8, activations=STATIC_INT8),
     "int8_asym": integers(8, symmetric=False, activations=STATIC_INT8_ASYM),
     "int4_g128": "W4A16", "int4_g128_asym": "W4A16_ASYM", "int4_g32": integers(4, 32),
-    "int4_g32_asym": integers(4, 32, False), "int4_channel": integers(4),
+    "int4_g32_asym": integers(4, 32, False),
     "int4_actorder_static": integers(4, 32, actorder="weight"),
     "int8_packed": "W8A16", "int2_g32": integers(2, 32), "int3_g32": integers(3, 32), "int5_g32": integers(5, 32),
     "int6_g32_asym": integers(6, 32, False), "int7_channel": integers(7),
     "w4a8_int": integers(4, 128, activations=TOKEN_INT8),
-    "nvfp4": "NVFP4", "nvfp4a16": "NVFP4A16", "mxfp4": "MXFP4", "mxfp4a16": "MXFP4A16", "mxfp8": "MXFP8", "mxfp8a16": "MXFP8A16",
+    "nvfp4": "NVFP4", "nvfp4a16": "NVFP4A16", "mxfp4": "MXFP4", "mxfp8": "MXFP8",
 }
 FP32_MODEL = {"fp8_tensor", "int8_dynamic", "int4_g32_asym", "int6_g32_asym", "nvfp4a16"}  # the others: bf16
 
