@@ -59,7 +59,7 @@ struct Bounds {
   int64_t multiple = 1;
 };
 
-// Empty lists mean "no restriction". Every field is checked by accepts() in the order of declaration.
+// Empty lists mean "no restriction". Every field is checked by refuses() in the order of declaration, but m and the element limits.
 struct Contract {
   // stage device
   Isa isa = Isa::portable;                     // CPU kernels: the least instruction set
