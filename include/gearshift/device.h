@@ -15,23 +15,36 @@ std::optional<Isa> parse_isa(std::string_view name);
 // True when a CPU at `have` executes code written for `need` (portable runs everywhere, neon only on Arm).
 bool isa_covers(Isa have, Isa need);
 
+// Operations per second of the matrix units, in 10^12, without sparsity and with 32-bit accumulation where there is a choice.
+// 0: the device has no such unit, or its maker publishes no figure.
+struct PeakRates {
+  double fp16 = 0, bf16 = 0, fp8 = 0, int8 = 0, fp4 = 0;
+};
+
 struct DeviceProfile {
   std::string name;                  // "AMD EPYC 9B45", "NVIDIA H200"
   Platform platform = Platform::cpu;
   std::string arch;                  // "x86_64+avx512_bf16", "sm_90", "gfx950"
+  int capability = 0;                // 10 * major + minor: sm_90 is 90, gfx942 is 94, gfx1201 is 120; 0 where there is none
   Isa isa = Isa::portable;           // CPUs only
   std::vector<std::string> aliases;  // names accepted by --device
   bool present = false;              // this machine has it
   int cores = 0;                     // CPU cores this process may use, or multiprocessors; 0 unknown
   uint64_t memory_bytes = 0;         // 0 unknown
+  double read_gbytes_per_s = 0;      // memory bandwidth as published, 10^9 bytes a second; 0 unknown
+  PeakRates peak;
+  std::string figures_from;          // where memory, bandwidth and peak rates are published; "" for this machine
 };
+
+// 10 * major + minor of an architecture's name ("sm_121": 121, "gfx942": 94); 0 for any other name.
+int capability_of(std::string_view arch);
 
 // The CPU of this machine, after GEARSHIFT_MAX_ISA (the value is an argument: options are read in one place).
 // Error usage: an unknown name.
 Result<DeviceProfile> host_cpu(std::string_view max_isa = "");
-// Every known device, this machine's first.
+// Every known device, this machine's first. An architecture's name stands for its first product.
 std::vector<DeviceProfile> known_devices(const DeviceProfile& host);
-// By name, arch or alias, any case; "cpu" is the host. Error usage: lists near and valid names.
+// By name, arch or alias, in any case, hyphens, underscores and blanks alike; "cpu" is the host. Error usage: lists near and valid names.
 Result<DeviceProfile> find_device(std::string_view name, const DeviceProfile& host);
 
 }  // namespace gearshift

@@ -1,24 +1,45 @@
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "report/table.h"
 #include "report/texts.h"
 
 namespace gearshift {
 
+namespace {
+
+std::string published(double value) { return value > 0 ? fmt::format("{:.4g}", value) : ""; }
+
+}  // namespace
+
 std::string devices_text(const std::vector<DeviceProfile>& devices, size_t width) {
   using Kind = Table::Kind;
-  Table table({{"name", Kind::name},
+  Table names({{"name", Kind::name},
                {"platform", Kind::word},
                {"arch", Kind::word},
                {"here", Kind::word},
-               {"cores", Kind::number},
-               {"memory", Kind::number},
                {"also called", Kind::sentence}});
+  Table figures({{"name", Kind::name},
+                 {"cores", Kind::number},
+                 {"memory", Kind::number},
+                 {"GB/s", Kind::number},
+                 {"fp16", Kind::number},
+                 {"bf16", Kind::number},
+                 {"fp8", Kind::number},
+                 {"int8", Kind::number},
+                 {"fp4", Kind::number}});
   for (const DeviceProfile& device : devices) {
-    table.row({device.name, std::string(name(device.platform)), device.arch, device.present ? "yes" : "no",
-               device.cores > 0 ? std::to_string(device.cores) : "",
-               device.memory_bytes > 0 ? format_bytes(device.memory_bytes) : "", join(device.aliases, ", ")});
+    names.row({device.name, std::string(name(device.platform)), device.arch, device.present ? "yes" : "no",
+               join(device.aliases, ", ")});
+    if (device.cores == 0) continue;
+    const PeakRates& peak = device.peak;
+    figures.row({device.name, std::to_string(device.cores),
+                 device.memory_bytes > 0 ? format_bytes(device.memory_bytes) : "", published(device.read_gbytes_per_s),
+                 published(peak.fp16), published(peak.bf16), published(peak.fp8), published(peak.int8),
+                 published(peak.fp4)});
   }
-  return table.render(width);
+  return names.render(width) + "\nfigures as published, rates in 10^12 dense operations a second (sources: --json)\n" +
+         figures.render(width);
 }
 
 }  // namespace gearshift

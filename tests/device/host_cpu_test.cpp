@@ -52,8 +52,8 @@ TEST(HostCpuTest, StepsDownToPortable) {
 TEST(HostCpuTest, ArchNamesTheHighestLevel) {
   const auto host = host_cpu();
   ASSERT_TRUE(host.ok());
-  if (host->isa == Isa::portable) GTEST_SKIP() << "this processor has no vector level";
-  EXPECT_EQ(host->arch, std::string(machine_arch()) + "+" + std::string(name(host->isa)));
+  const std::string level = host->isa == Isa::portable ? "" : "+" + std::string(name(host->isa));
+  EXPECT_EQ(host->arch, std::string(machine_arch()) + level);
 }
 
 }  // namespace

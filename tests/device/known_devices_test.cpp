@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -86,6 +87,71 @@ TEST(FindDeviceTest, EveryKnownDeviceIsFoundByNameAndAlias) {
       EXPECT_TRUE(seen.insert(alias).second) << alias << " is an alias of two devices";
     }
   }
+}
+
+TEST(FindDeviceTest, CpusByFeatureLevel) {
+  const std::map<const char*, Isa> wanted = {{"x86-avx2", Isa::avx2},
+                                             {"AVX-512", Isa::avx512},
+                                             {"avx512-vnni", Isa::avx512_vnni},
+                                             {"x86_64+avx512_bf16", Isa::avx512_bf16},
+                                             {"amx", Isa::amx},
+                                             {"x86_64", Isa::portable},
+                                             {"arm", Isa::neon},
+                                             {"aarch64+neon", Isa::neon}};
+  for (const auto& [name, isa] : wanted) {
+    const auto found = find_device(name, host());
+    ASSERT_TRUE(found.ok()) << name << ": " << found.error().message();
+    EXPECT_EQ(found->isa, isa) << name;
+    EXPECT_EQ(found->platform, Platform::cpu);
+    EXPECT_EQ(found->capability, 0);
+    EXPECT_FALSE(found->present);
+  }
+  EXPECT_TRUE(find_device("x86_64+avx2", host())->present) << "this machine stands before the profile of its level";
+}
+
+TEST(KnownDevicesTest, Capabilities) {
+  const std::map<const char*, int> wanted = {{"v100", 70},   {"t4", 75},        {"a100", 80},     {"rtx-3090", 86},
+                                             {"l4", 89},     {"h20", 90},       {"b200", 100},    {"b300", 103},
+                                             {"thor", 110},  {"rtx-5090", 120}, {"gb10", 121},    {"gfx942", 94},
+                                             {"gfx950", 95}, {"gfx1100", 110},  {"gfx1201", 120}, {"xpu", 0}};
+  for (const auto& [name, capability] : wanted) EXPECT_EQ(find_device(name, host())->capability, capability) << name;
+  EXPECT_EQ(capability_of("sm_90a"), 90);
+  EXPECT_EQ(capability_of("gfx90a"), 90);
+  EXPECT_EQ(capability_of("gfx1250"), 125);
+  for (const char* other : {"", "sm_", "gfx", "sm_x", "x86_64+avx2", "xe2", "gfxyz1"})
+    EXPECT_EQ(capability_of(other), 0) << other;
+}
+
+TEST(KnownDevicesTest, FiguresMakeSense) {
+  for (const DeviceProfile& device : known_devices(host())) {
+    SCOPED_TRACE(device.name);
+    const bool published = device.memory_bytes > 0 && !device.present;
+    EXPECT_EQ(published, !device.figures_from.empty());
+    if (!published) continue;
+    EXPECT_GT(device.cores, 0);
+    // A board reads its whole memory in 2 ms (none does) to 1 s (unified memory of embedded parts).
+    const double seconds = static_cast<double>(device.memory_bytes) / (device.read_gbytes_per_s * 1e9);
+    EXPECT_GT(seconds, 0.002);
+    EXPECT_LT(seconds, 1.0);
+    const PeakRates& peak = device.peak;
+    const double slowest = std::max(peak.fp16, peak.bf16), fastest = std::max({peak.fp8, peak.int8, peak.fp4});
+    EXPECT_GT(std::max(slowest, fastest), 0);
+    EXPECT_TRUE(fastest == 0 || fastest >= slowest);
+    EXPECT_TRUE(peak.fp8 == 0 || device.platform != Platform::cuda || device.capability >= 89);
+    EXPECT_TRUE(peak.fp4 == 0 || device.platform != Platform::cuda || device.capability >= 100);
+    EXPECT_TRUE(peak.bf16 == 0 || device.platform != Platform::cuda || device.capability >= 80);
+  }
+}
+
+TEST(FindDeviceTest, ARevisionThatDoesNotExist) {
+  for (const char* name : {"sm_105", "sm_99", "gfx943", "x86_64+avx1024"}) {
+    const auto found = find_device(name, host());
+    ASSERT_FALSE(found.ok()) << name;
+    EXPECT_EQ(exit_code(found.error().code), 2);
+    EXPECT_NE(found.error().hint.find("did you mean"), std::string::npos) << found.error().hint;
+  }
+  EXPECT_NE(find_device("sm_105", host()).error().hint.find("sm_103"), std::string::npos);
+  EXPECT_TRUE(find_device("sm_103", host()).ok());
 }
 
 TEST(FindDeviceTest, ThisMachineComesFirst) {
