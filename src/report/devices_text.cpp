@@ -2,13 +2,17 @@
 
 #include "base/text.h"
 #include "report/table.h"
+#include "report/text_parts.h"
 #include "report/texts.h"
 
 namespace gearshift {
 
 namespace {
 
-std::string published(double value) { return value > 0 ? fmt::format("{:.4g}", value) : ""; }
+std::string published(double value) {
+  if (value <= 0) return "";
+  return value < 1000 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
+}
 
 }  // namespace
 
@@ -38,8 +42,9 @@ std::string devices_text(const std::vector<DeviceProfile>& devices, size_t width
                  published(peak.fp16), published(peak.bf16), published(peak.fp8), published(peak.int8),
                  published(peak.fp4)});
   }
-  return names.render(width) + "\nfigures as published, rates in 10^12 dense operations a second (sources: --json)\n" +
-         figures.render(width);
+  const std::string heading =
+      wrapped_paragraph("", "figures as published (sources: --json), rates in 10^12 dense operations a second", width);
+  return names.render(width) + "\n" + heading + figures.render(width);
 }
 
 }  // namespace gearshift
