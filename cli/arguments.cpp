@@ -27,10 +27,16 @@ bool takes_next_word(const std::string& word) {
   return false;
 }
 
+// "-o DIR" or "-oDIR" among the words.
+bool has_letters(const std::vector<std::string>& words, std::string_view letters) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return word.starts_with(letters); });
+}
+
 ErrorInfo unexpected(const VerbSpec& verb, const std::string& word) {
   if (!is_dashed(word)) {
-    const bool none = verb.argument.empty();
-    return usage(std::string(verb.name), "the extra word '" + shown(word) + "'", none ? "options only" : "one MODEL",
+    const bool none = verb.most == 0;
+    return usage(std::string(verb.name), "the extra word '" + shown(word) + "'",
+                 none ? "options only" : std::string(verb.argument),
                  "a file for the result is written as --json=FILE; " + help_hint(verb));
   }
   const std::string name =
@@ -93,10 +99,10 @@ Result<Call> read_arguments(const VerbSpec& verb, const std::vector<std::string>
     option->multi_option_policy(::CLI::MultiOptionPolicy::TakeAll);
     options.emplace_back(&spec, option);
   }
-  ::CLI::Option* model = nullptr;
-  if (!verb.argument.empty()) model = app.add_option("MODEL", call.model);
+  const std::vector<std::string> explicit_words = with_explicit_json(words);
+  const auto plain = std::find(explicit_words.begin(), explicit_words.end(), "--");
   try {
-    std::vector<std::string> reversed = with_explicit_json(words);
+    std::vector<std::string> reversed(explicit_words.begin(), plain);
     std::reverse(reversed.begin(), reversed.end());
     app.parse(std::move(reversed));
   } catch (const ::CLI::ParseError& error) {
@@ -106,6 +112,7 @@ Result<Call> read_arguments(const VerbSpec& verb, const std::vector<std::string>
     if (option->count() == 0) continue;
     OptionValue& given = call.options[std::string(spec->name)];
     given.source = "command line";
+    if (!spec->letters.empty() && has_letters(words, spec->letters)) given.written = spec->letters;
     given.values = option->results();
     if (!spec->argument.empty()) continue;
     for (std::string& value : given.values) {
@@ -113,17 +120,25 @@ Result<Call> read_arguments(const VerbSpec& verb, const std::vector<std::string>
     }
   }
   if (call.options.count("help") != 0) return call;
-  std::vector<std::string> extra = app.remaining();
-  extra.erase(std::remove(extra.begin(), extra.end(), "--"), extra.end());
-  const auto dashed = std::find_if(extra.begin(), extra.end(), is_dashed);
-  if (dashed != extra.end()) return unexpected(verb, *dashed);
-  if (!extra.empty()) return unexpected(verb, extra.front());
+  call.words = app.remaining();
+  const auto dashed = std::find_if(call.words.begin(), call.words.end(), is_dashed);
+  if (dashed != call.words.end()) return unexpected(verb, *dashed);
+  if (plain != explicit_words.end()) call.words.insert(call.words.end(), std::next(plain), explicit_words.end());
+  if (call.words.size() > verb.most) return unexpected(verb, call.words[verb.most]);
   if (call.options.count("fuse") != 0 && call.options.count("no-fuse") != 0) {
     return usage("--fuse", "--no-fuse beside it", "one of the two", help_hint(verb));
   }
-  if (model != nullptr && call.model.empty()) {
-    return usage(std::string(verb.name), "no MODEL",
-                 "a checkpoint's directory, its .safetensors file or its config.json", help_hint(verb));
+  if (!call.words.empty()) call.model = call.words.front();
+  const bool empty = std::any_of(call.words.begin(), call.words.end(), [](const auto& word) { return word.empty(); });
+  if (call.words.size() < verb.least || empty) {
+    const bool model = verb.argument == "MODEL";
+    return usage(
+        std::string(verb.name),
+        model   ? "no MODEL"
+        : empty ? "an empty word"
+                : "too few words",
+        model ? "a checkpoint's directory, its .safetensors file or its config.json" : std::string(verb.argument),
+        help_hint(verb));
   }
   return call;
 }

@@ -7,12 +7,22 @@ namespace gearshift::cli {
 
 namespace {
 
-constexpr std::string_view kLater = " (not available yet in this version)";
+constexpr std::string_view kLater = " (not in this version)";
 
 std::string option_name(const OptionSpec& spec) {
   std::string text = (spec.letters.empty() ? "" : std::string(spec.letters) + ", ") + "--" + std::string(spec.name);
   if (!spec.argument.empty()) text += " " + std::string(spec.argument);
   return text;
+}
+
+// '|' ends a cell of a Markdown table and '*' may start emphasis.
+std::string in_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || (c == '*' && text.front() != '`')) out += '\\';
+    out += c;
+  }
+  return out;
 }
 
 }  // namespace
@@ -31,8 +41,10 @@ std::string overview_help(size_t width) {
       "",
       "MODEL is a directory with config.json and safetensors files, one .safetensors file, or a config.json "
       "alone (plan only). `gearshift VERB --help` lists the options of a verb; each has an environment variable "
-      "of the same name (GEARSHIFT_LINEAR_BACKEND for --linear-backend). GEARSHIFT_MAX_ISA steps the CPU's "
-      "instruction set down. A gearshift.toml is not read yet in this version.",
+      "of the same name (GEARSHIFT_LINEAR_BACKEND for --linear-backend) and a key in gearshift.toml "
+      "(linear-backend = \"native\", batch = [1, 256]), which is read from the working directory or, where none is, "
+      "from ~/.config/gearshift. The command line wins over the environment, the environment over the file. "
+      "GEARSHIFT_MAX_ISA steps the CPU's instruction set down.",
       width);
   out += "\nexit codes\n";
   out += help_entry("0", "done", width) + help_entry("1", "an error at run time", width) +
@@ -51,10 +63,42 @@ std::string verb_help(const VerbSpec& verb, size_t width) {
   std::string now, later;
   for (const OptionSpec& spec : all_options()) {
     if ((spec.verbs & verb.verb) == 0) continue;
-    (spec.available ? now : later) += help_entry(option_name(spec), spec.help, width);
+    (spec.use == OptionUse::later ? later : now) += help_entry(option_name(spec), spec.help, width);
   }
   out += "\noptions\n" + now;
-  if (!later.empty()) out += "\nnot available yet in this version\n" + later;
+  if (!later.empty()) out += "\nnot in this version\n" + later;
+  return out;
+}
+
+std::string options_page() {
+  std::string out =
+      "# Options\n\n"
+      "Written by `gearshift --help=markdown > docs/options.md`; a test compares the two.\n\n"
+      "Each option is a word of the command line, an environment variable and a key of `gearshift.toml`; the command "
+      "line\n"
+      "wins over the environment, the environment over the file, the file over the default. `gearshift doctor` shows "
+      "every\n"
+      "value and its source. The file is read from the working directory or, where none is, from "
+      "`$XDG_CONFIG_HOME/gearshift`\n"
+      "(`~/.config/gearshift`). What may be repeated or is comma-separated may be a list there: `batch = [1, 256]`.\n\n"
+      "| option | variable | key | default | verbs | meaning |\n|---|---|---|---|---|---|\n";
+  for (const OptionSpec& spec : all_options()) {
+    std::string verbs;
+    size_t without = 0;
+    for (const VerbSpec& verb : all_verbs()) {
+      if ((spec.verbs & verb.verb) == 0) {
+        ++without;
+        continue;
+      }
+      verbs += (verbs.empty() ? "" : ", ") + std::string(verb.name);
+    }
+    if (without == 0) verbs = "all";
+    const bool setting = spec.name != "help";
+    const std::string word = spec.verbs == 0 ? "" : "`" + option_name(spec) + "`";
+    out += "| " + in_cell(word) + " | " + (setting ? "`" + variable_of(spec.name) + "`" : "") + " | " +
+           (setting ? "`" + std::string(spec.name) + "`" : "") + " | " + in_cell(spec.otherwise) + " | " + verbs +
+           " | " + in_cell(spec.help) + (spec.use == OptionUse::later ? " (not in this version)" : "") + " |\n";
+  }
   return out;
 }
 

@@ -38,6 +38,26 @@ bool is_set(const Call& call, const char* flag) {
   return value != "0" && value != "false" && value != "no";
 }
 
+// The environment and the file speak to all verbs; a verb hears what it has an option for. The doctor looks at all.
+Options options_of(const VerbSpec& verb, Options options) {
+  if (verb.verb == kDoctor) return options;
+  for (auto option = options.begin(); option != options.end();) {
+    const OptionSpec* spec = find_option(option->first);
+    const bool other = spec != nullptr && spec->verbs != 0 && (spec->verbs & verb.verb) == 0;
+    option = other ? options.erase(option) : std::next(option);
+  }
+  return options;
+}
+
+std::vector<std::string> variables_here() {
+  std::vector<std::string> names;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
 int print(const std::string& text) {
   return print_result(Call{}, {}, [&](size_t) { return text; });
 }
@@ -45,6 +65,7 @@ int print(const std::string& text) {
 int command(const std::vector<std::string>& words) {
   if (words.empty()) return fail(no_verb(""));
   if (words[0] == "--help" || words[0] == "-h") return print(overview_help(terminal_width(stdout)));
+  if (words[0] == "--help=markdown") return print(options_page());
   if (words[0] == "--version") return print("gearshift " GEARSHIFT_VERSION "\n");
   const VerbSpec* verb = find_verb(words[0]);
   if (verb == nullptr) return fail(no_verb(words[0]));
@@ -60,9 +81,14 @@ int command(const std::vector<std::string>& words) {
                  {}});
   }
   if (!call.ok()) return fail(call.error());
-  call->options = with_environment(std::move(call->options), [](const char* name) { return std::getenv(name); });
+  Result<Options> options =
+      complete_options(std::move(call->options), [](const char* name) { return std::getenv(name); });
+  if (!options.ok()) return fail(options.error());
+  call->options = options_of(*verb, *std::move(options));
   call->quiet = is_set(*call, "quiet");
   call->verbose = is_set(*call, "verbose");
+  for (const std::string& variable : unknown_variables(variables_here()))
+    note(*call, "note: no option has the variable " + shown(variable));
   log_options(*call);
   return verb->run(*call);
 }

@@ -1,13 +1,10 @@
 #include "output.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
+#include "base/whole_file.h"
 #include "report/terminal.h"
 #include "report/usage.h"
 
@@ -24,24 +21,6 @@ Result<void> write_all(std::FILE* file, const std::string& text, const std::stri
   const bool whole = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
   if (!whole) return cannot_write(where, errno != 0 ? errno : EIO);
   return {};
-}
-
-// To a neighbour and renamed, so that a reader never sees half of it. What is there and no regular file (a pipe,
-// /dev/null) is written to directly.
-Result<void> write_file(const std::string& path, const std::string& text) {
-  struct stat info {};
-  const bool special = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-  std::error_code ignored;
-  std::filesystem::path target = std::filesystem::canonical(path, ignored);  // a link stays a link
-  if (target.empty()) target = path;
-  const std::string written = special ? path : target.string() + ".part" + std::to_string(getpid());
-  std::FILE* file = std::fopen(written.c_str(), "wb");
-  if (file == nullptr) return cannot_write(path, errno);
-  Result<void> result = write_all(file, text, path);
-  if (std::fclose(file) != 0 && result.ok()) result = cannot_write(path, errno);
-  if (!special && result.ok() && std::rename(written.c_str(), target.c_str()) != 0) result = cannot_write(path, errno);
-  if (!special && !result.ok()) std::remove(written.c_str());
-  return result;
 }
 
 // The file of --json; "-" for standard output, "" for no document.
@@ -71,7 +50,8 @@ void log_options(const Call& call) {
   for (const auto& [name, value] : call.options) {
     std::string text;
     for (const std::string& one : value.values) text += (text.empty() ? "" : " ") + shown(one);
-    note(call, "option " + name + " = " + text + " (" + value.source + ")");
+    const std::string where = value.source == "file" ? ", " + shown(value.written) : "";
+    note(call, "option " + name + " = " + text + " (" + value.source + where + ")");
   }
 }
 
@@ -81,7 +61,7 @@ int print_result(const Call& call, const std::function<std::string()>& json,
                  const std::function<std::string(size_t width)>& text, int code) {
   const std::string target = json_target(call);
   if (!target.empty() && target != "-") {
-    if (const auto written = write_file(target, json()); !written.ok()) return fail(written.error());
+    if (const auto written = write_whole_file(target, json()); !written.ok()) return fail(written.error());
   }
   const std::string shown_text = target == "-" ? json() : text(terminal_width(stdout));
   if (const auto written = write_all(stdout, shown_text, "standard output"); !written.ok())

@@ -6,13 +6,13 @@
 #include <string_view>
 
 #include "gearshift/pipeline.h"
-#include "options.h"
 
 namespace gearshift::cli {
 
-// What the command line and the environment say, still as text.
+// What the command line, the environment and gearshift.toml say, still as text.
 struct Call {
-  std::string model;  // "" for verbs without one
+  std::string model;               // the first of `words`; "" for verbs without one
+  std::vector<std::string> words;  // of the command line, besides options
   Options options;
   bool quiet = false, verbose = false;
 };
@@ -20,7 +20,8 @@ struct Call {
 struct VerbSpec {
   Verb verb;
   std::string_view name;
-  std::string_view argument;  // "MODEL", or ""
+  std::string_view argument;  // "MODEL", "PLAN PLAN", or ""
+  size_t least, most;         // how many words it takes
   std::string_view help;
   int (*run)(const Call& call);  // returns the exit code; nullptr: not available yet
 };
@@ -35,5 +36,6 @@ int inspect(const Call& call);
 int kernels(const Call& call);
 int devices(const Call& call);
 int doctor(const Call& call);
+int completion(const Call& call);
 
 }  // namespace gearshift::cli

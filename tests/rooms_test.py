@@ -24,7 +24,7 @@ DOORS = {
     "quantize": ({"base", "format", "checkpoint", "layer"}, set()),
     "pipeline": ({"base", "format", "device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "measure", "quantize"}, set()),
     "report": ({"base"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "measure", "quantize", "pipeline"}),
-    "cli": ({"report"}, {"base", "device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "measure", "quantize", "pipeline"}),
+    "cli": ({"base", "report"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "measure", "quantize", "pipeline"}),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 FORBIDDEN_ON_PAGES = re.compile(r'^\s*#\s*include\s+[<"](nlohmann|fmt|CLI|pcre2)')

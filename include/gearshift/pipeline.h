@@ -12,16 +12,79 @@
 
 namespace gearshift {
 
-// Options as text, by long name without dashes ("linear-backend"), each with where it came from.
+// ---- options --------------------------------------------------------------------------------------------------------
+
+// Verbs of the command, as bits: which of them have an option.
+enum Verb : uint32_t {
+  kPlan = 1U << 0,
+  kRun = 1U << 1,
+  kVerify = 1U << 2,
+  kTune = 1U << 3,
+  kBench = 1U << 4,
+  kQuantize = 1U << 5,
+  kInspect = 1U << 6,
+  kDiff = 1U << 7,
+  kKernels = 1U << 8,
+  kDevices = 1U << 9,
+  kDoctor = 1U << 10,
+  kStore = 1U << 11,
+  kCompletion = 1U << 12
+};
+
+enum class OptionKind : uint8_t {
+  flag,     // on or off
+  value,    // one text
+  list,     // comma-separated, may be repeated
+  repeated  // one text an occurrence
+};
+enum class OptionUse : uint8_t {
+  library,    // read_settings knows what it means
+  front_end,  // concerns output only; the library checks its targets and reads nothing else
+  later       // known, and not in this version
+};
+struct OptionSpec {
+  std::string_view name;      // long, without dashes: "linear-backend"
+  std::string_view letters;   // "-o", or ""
+  std::string_view argument;  // "B[,FAMILY=B...]"; "" for a flag
+  OptionKind kind;
+  OptionUse use;
+  uint32_t verbs;              // 0: no word of the command line, only a variable and a key of the file
+  std::string_view otherwise;  // the default as text; "" has none to show
+  std::string_view help;
+};
+// The one table: help, environment variables, keys of gearshift.toml, completion scripts and docs/options.md come from
+// it. In the order of the help pages.
+std::span<const OptionSpec> all_options();
+const OptionSpec* find_option(std::string_view name);
+// "GEARSHIFT_LINEAR_BACKEND" for linear-backend.
+std::string variable_of(std::string_view option);
+
+// One option as text, and where it came from.
 struct OptionValue {
   std::vector<std::string> values;  // one per occurrence; a flag has "1"
-  std::string source;               // "command line", "environment", "default"
+  std::string source;               // "call", "command line", "environment", "file", "default"
+  std::string written = "";  // as the user wrote it: "-o", "GEARSHIFT_BATCH", "gearshift.toml:3: batch"; "": --NAME
 };
-using Options = std::map<std::string, OptionValue>;
+using Options = std::map<std::string, OptionValue>;  // by long name without dashes
 
-// Adds what the environment says (GEARSHIFT_LINEAR_BACKEND for linear-backend ...) where `given` is silent.
 // `environment` is an argument so that options are read in one place and tests need no process state.
-Options with_environment(Options given, const std::function<const char*(const char*)>& environment);
+using Environment = std::function<const char*(const char*)>;
+
+// `strong`, and what `weak` says where it is silent. --fuse and --no-fuse count as one option.
+Options over(Options strong, const Options& weak);
+// Adds what the environment says (GEARSHIFT_LINEAR_BACKEND for linear-backend ...) where `given` is silent.
+Options with_environment(Options given, const Environment& environment);
+// ./gearshift.toml, else gearshift/gearshift.toml in $XDG_CONFIG_HOME (~/.config); "" where there is neither.
+std::string find_config_file(const Environment& environment);
+// Adds what a file says. Keys are the long names ('_' may stand for '-'), at the top level; what may be repeated or is
+// comma-separated may be a list. Errors usage, with file and line: no TOML, an unknown key, a value of another kind.
+Result<Options> with_config_file(Options given, const std::string& path);
+// given (a call's over the command line's) over environment over file.
+Result<Options> complete_options(Options given, const Environment& environment);
+// Every option that has a default, with its value: those of `options` first, the defaults where it is silent.
+Options effective_options(const Options& options);
+// GEARSHIFT_ variables among `variables` that no option has, each with near names.
+std::vector<std::string> unknown_variables(const std::vector<std::string>& variables);
 
 // Called with finished and total steps and what is being worked on; nullptr: no progress.
 using Progress = std::function<void(size_t done, size_t total, std::string_view what)>;
@@ -35,18 +98,18 @@ struct StackTime {
   std::vector<std::pair<std::string, double>> share_by_family;  // 0..1
 };
 struct RunReport {
-  Plan plan;                                // after any quarantine
-  std::vector<Measurement> rows;            // layer x batch size
+  Plan plan;                      // after any quarantine
+  std::vector<Measurement> rows;  // layer x batch size
   std::vector<StackTime> stack;
   std::vector<Quarantine> quarantined;
-  std::vector<std::string> not_run;         // rows planned and not executed, with the reason
-  std::string output;                       // file written, ""
+  std::vector<std::string> not_run;  // rows planned and not executed, with the reason
+  std::string output;                // file written, ""
 };
 Result<RunReport> run_model(const std::string& model, const Options& options, const Progress& progress = nullptr);
 
 struct VerifyReport {
   Plan plan;
-  std::vector<Measurement> rows;            // (layer class, kernel, m)
+  std::vector<Measurement> rows;  // (layer class, kernel, m)
   std::vector<Quarantine> quarantined;
 };
 Result<VerifyReport> verify_model(const std::string& model, const Options& options, const Progress& progress = nullptr);
@@ -55,7 +118,7 @@ struct InspectReport {
   std::string path, architecture, quant_method;
   std::vector<CheckpointFile> files;
   std::vector<TensorInfo> tensors;
-  std::vector<LayerSpec> layers;            // unfused
+  std::vector<LayerSpec> layers;  // unfused
   std::vector<UnknownModule> unknown;
   std::vector<std::string> skipped;
 };
@@ -63,9 +126,9 @@ Result<InspectReport> inspect_model(const std::string& model);
 
 struct KernelRow {
   const Kernel* kernel = nullptr;
-  int64_t m_min = 1, m_max = 0;             // of its list line
+  int64_t m_min = 1, m_max = 0;  // of its list line
   bool runnable = false;
-  std::string reason;                       // why not, or why it stands where it stands
+  std::string reason;  // why not, or why it stands where it stands
 };
 std::vector<KernelRow> list_kernels(const DeviceProfile& host);
 
@@ -76,15 +139,16 @@ struct LaunchTest {
 };
 struct DoctorReport {
   DeviceProfile device;
-  std::string driver;                                       // "" where there is none
+  std::string driver;                                          // "" where there is none
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version
   std::vector<std::pair<std::string, std::string>> build;      // version, compiler, flags, code targets
   std::string store;
-  std::vector<LaunchTest> launch_tests;                     // every kernel that can run here, on a small layer
+  std::vector<LaunchTest> launch_tests;  // every kernel that can run here, on a small layer
   Options options;
 };
 Result<DoctorReport> doctor(const Options& options);
 
-Result<QuantizeReport> quantize_model(const std::string& model, const Options& options, const Progress& progress = nullptr);
+Result<QuantizeReport> quantize_model(const std::string& model, const Options& options,
+                                      const Progress& progress = nullptr);
 
 }  // namespace gearshift

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "checkpoint/locate.h"
-#include "checkpoint/mapped_file.h"
+#include "base/mapped_file.h"
 #include "checkpoint/safetensors.h"
 
 namespace gearshift {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "checkpoint/file_kind.h"
-#include "checkpoint/mapped_file.h"
+#include "base/mapped_file.h"
 
 namespace gearshift {
 namespace {

@@ -14,75 +14,6 @@ namespace gearshift {
 
 namespace {
 
-enum class Kind : uint8_t {
-  flag,        // on or off
-  value,       // one text
-  list,        // comma-separated, may be repeated
-  repeated,    // one text an occurrence
-  front_end,   // concerns output only; nothing here reads it
-  unavailable  // known, and not in this version
-};
-
-struct OptionSpec {
-  std::string_view name;
-  Kind kind;
-  std::string_view otherwise;  // default as text; "" has none to show
-};
-
-constexpr std::array option_specs = {
-    OptionSpec{"device", Kind::value, "cpu"},
-    OptionSpec{"linear-backend", Kind::list, "auto"},
-    OptionSpec{"moe-backend", Kind::list, "auto"},
-    OptionSpec{"strict", Kind::flag, "0"},
-    OptionSpec{"disable", Kind::list, "none"},
-    OptionSpec{"batch", Kind::list, "1,8,16,64,256,1024,4096"},
-    OptionSpec{"selection", Kind::value, "measured"},
-    OptionSpec{"arithmetic", Kind::value, "higher"},
-    OptionSpec{"layer", Kind::repeated, "none"},
-    OptionSpec{"single-kernel", Kind::flag, "0"},
-    OptionSpec{"dtype", Kind::value, "the checkpoint's"},
-    OptionSpec{"threads", Kind::value, "the cores this process may use"},
-    OptionSpec{"fuse", Kind::flag, "1"},
-    OptionSpec{"no-fuse", Kind::flag, ""},
-    OptionSpec{"layers", Kind::value, "*"},
-    OptionSpec{"explain", Kind::value, ""},
-    OptionSpec{"input", Kind::value, ""},
-    OptionSpec{"output", Kind::value, ""},
-    OptionSpec{"seed", Kind::value, "0"},
-    OptionSpec{"kernel", Kind::value, ""},
-    OptionSpec{"scheme", Kind::repeated, ""},
-    OptionSpec{"container", Kind::value, "compressed-tensors"},
-    OptionSpec{"calibration", Kind::value, ""},
-    OptionSpec{"out", Kind::value, ""},
-    OptionSpec{"max-isa", Kind::value, "the highest of this CPU"},
-    OptionSpec{"json", Kind::front_end, ""},
-    OptionSpec{"quiet", Kind::front_end, ""},
-    OptionSpec{"verbose", Kind::front_end, ""},
-    OptionSpec{"registry", Kind::unavailable, ""},
-    OptionSpec{"with", Kind::unavailable, ""},
-    OptionSpec{"without", Kind::unavailable, ""},
-    OptionSpec{"assume", Kind::unavailable, ""},
-    OptionSpec{"plugin", Kind::unavailable, ""},
-    OptionSpec{"batch-invariant", Kind::unavailable, ""},
-    OptionSpec{"memory-budget", Kind::unavailable, ""},
-    OptionSpec{"tp", Kind::unavailable, ""},
-    OptionSpec{"lock", Kind::unavailable, ""},
-    OptionSpec{"html", Kind::unavailable, ""},
-};
-
-const OptionSpec* find_option(std::string_view name) {
-  for (const OptionSpec& spec : option_specs) {
-    if (spec.name == name) return &spec;
-  }
-  return nullptr;
-}
-
-std::string variable_of(std::string_view option) {
-  std::string variable = "GEARSHIFT_";
-  for (const char c : option) variable += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return variable;
-}
-
 // Reads the occurrences of one option; every error names it where the user wrote it.
 class Reader {
  public:
@@ -91,7 +22,7 @@ class Reader {
   ErrorInfo wrong(std::string found, std::string wanted, std::string hint = "") const {
     ErrorInfo error;
     error.code = ErrorCode::usage;
-    error.subject = value_.source == "environment" ? variable_of(name_) : fmt::format("--{}", name_);
+    error.subject = value_.written.empty() ? fmt::format("--{}", name_) : value_.written;
     error.found = std::move(found);
     error.wanted = std::move(wanted);
     error.hint = std::move(hint);
@@ -301,7 +232,7 @@ Result<void> read_other_option(std::string_view name, const Reader& reader, Sett
 
 ErrorInfo unknown_option(const Reader& reader, std::string_view name) {
   std::vector<std::string_view> names;
-  for (const OptionSpec& spec : option_specs) names.push_back(spec.name);
+  for (const OptionSpec& spec : all_options()) names.push_back(spec.name);
   const std::vector<std::string> near = near_names(name, names);
   return reader.wrong("an unknown option", "an option of `gearshift --help`",
                       near.empty() ? "" : fmt::format("did you mean --{}?", join(near, ", --")));
@@ -315,50 +246,24 @@ bool is_switch(std::string_view json) {
 
 }  // namespace
 
-Options with_environment(Options given, const std::function<const char*(const char*)>& environment) {
-  Options options = given;
-  for (const OptionSpec& spec : option_specs) {
-    // --fuse and --no-fuse are one option: whichever was given rules out the other's variable.
-    const bool fusing = spec.name == "fuse" || spec.name == "no-fuse";
-    if (given.count(std::string(spec.name)) != 0) continue;
-    if (fusing && (given.count("fuse") != 0 || given.count("no-fuse") != 0)) continue;
-    const char* value = environment(variable_of(spec.name).c_str());
-    if (value == nullptr || *value == '\0') continue;
-    // A variable has one occurrence: what may be repeated is separated by commas there.
-    std::vector<std::string> values = spec.kind == Kind::repeated ? split(value, ',') : std::vector<std::string>{value};
-    options[std::string(spec.name)] = {std::move(values), "environment"};
-  }
-  return options;
-}
-
 Result<Settings> read_settings(const Options& options) {
   Settings settings;
   for (const auto& [name, value] : options) {
     const Reader reader(name, value);
     const OptionSpec* spec = find_option(name);
     if (spec == nullptr) return unknown_option(reader, name);
-    if (spec->kind == Kind::front_end) {
+    if (spec->use == OptionUse::front_end) {
       if (name == "json" && !value.values.empty() && !is_switch(value.values.back()))
         settings.json = value.values.back();
       continue;
     }
-    if (spec->kind == Kind::unavailable) {
+    if (spec->use == OptionUse::later) {
       return reader.wrong("an option that this version does not have yet", "a command without it");
     }
     GEARSHIFT_TRY(const bool done, read_policy_option(name, reader, settings));
     if (!done) GEARSHIFT_CHECK(read_other_option(name, reader, settings));
   }
   return settings;
-}
-
-Options effective_options(const Options& options) {
-  Options effective = options;
-  for (const OptionSpec& spec : option_specs) {
-    if (spec.otherwise.empty() || effective.count(std::string(spec.name)) != 0) continue;
-    if (spec.name == "fuse" && effective.count("no-fuse") != 0) continue;
-    effective[std::string(spec.name)] = {{std::string(spec.otherwise)}, "default"};
-  }
-  return effective;
 }
 
 }  // namespace gearshift

@@ -1,4 +1,4 @@
-// Every option there is: its name, what its text means, its default. The one place where options are read.
+// What the text of each option means. The one place where options are read.
 #pragma once
 
 #include "gearshift/pipeline.h"
@@ -24,10 +24,7 @@ struct Settings {
 };
 
 // Errors usage: an option that nobody knows, one that this version does not have, a value that makes no sense. Each
-// names the option (by its variable where it came from the environment), what was found and what was wanted.
+// names the option as the user wrote it, what was found and what was wanted.
 Result<Settings> read_settings(const Options& options);
-
-// Every option that has a default, with its value: those of `options` first, the defaults where it is silent.
-Options effective_options(const Options& options);
 
 }  // namespace gearshift

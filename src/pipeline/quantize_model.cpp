@@ -20,7 +20,7 @@ ErrorInfo missing(std::string option, std::string wanted) {
 Result<QuantizeReport> quantize_model(const std::string& model, const Options& options, const Progress& progress) {
   GEARSHIFT_TRY(Settings settings, read_settings(options));
   if (settings.rules.empty()) return missing("--scheme", "a scheme, for example NVFP4 or '*.mlp.*=NVFP4'");
-  if (settings.out.empty()) return missing("--out", "a directory to create");
+  if (settings.out.empty()) return missing("-o", "a directory to create");
   QuantizeRequest request;
   request.model = model;
   request.out = std::move(settings.out);

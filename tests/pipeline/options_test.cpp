@@ -7,15 +7,8 @@ namespace {
 
 Options given(const std::vector<std::pair<std::string, std::vector<std::string>>>& options) {
   Options result;
-  for (const auto& [name, values] : options) result[name] = {values, "command line"};
+  for (const auto& [name, values] : options) result[name] = {values, "command line", ""};
   return result;
-}
-
-std::function<const char*(const char*)> environment(std::map<std::string, std::string> variables) {
-  return [variables = std::move(variables)](const char* name) -> const char* {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  };
 }
 
 TEST(Options, EveryValueHasItsMeaning) {
@@ -119,59 +112,13 @@ TEST(Options, UnknownAndUnavailableOnesAreRefused) {
   const auto unknown = read_settings(given({{"linear-backed", {"native"}}}));
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.error().hint.find("linear-backend"), std::string::npos) << unknown.error().message();
-  for (const char* name :
-       {"registry", "with", "without", "assume", "plugin", "batch-invariant", "memory-budget", "tp", "lock", "html"}) {
-    const auto settings = read_settings(given({{name, {"1"}}}));
-    ASSERT_FALSE(settings.ok()) << name;
+  for (const OptionSpec& spec : all_options()) {
+    if (spec.use != OptionUse::later) continue;
+    const auto settings = read_settings(given({{std::string(spec.name), {"1"}}}));
+    ASSERT_FALSE(settings.ok()) << spec.name;
     EXPECT_EQ(exit_code(settings.error().code), 2);
-    EXPECT_EQ(settings.error().subject, std::string("--") + name);
+    EXPECT_EQ(settings.error().subject, "--" + std::string(spec.name));
   }
-}
-
-TEST(Environment, FillsWhereTheCommandLineIsSilent) {
-  const Options options =
-      with_environment(given({{"linear-backend", {"native"}}}), environment({{"GEARSHIFT_LINEAR_BACKEND", "marlin"},
-                                                                             {"GEARSHIFT_STRICT", "yes"},
-                                                                             {"GEARSHIFT_BATCH", ""},
-                                                                             {"GEARSHIFT_LAYER", "a=native,b=marlin"},
-                                                                             {"GEARSHIFT_NO_FUSE", "true"},
-                                                                             {"GEARSHIFT_STORE", "off"}}));
-  EXPECT_EQ(options.at("linear-backend").values, (std::vector<std::string>{"native"}));
-  EXPECT_EQ(options.at("linear-backend").source, "command line");
-  EXPECT_EQ(options.at("strict").source, "environment");
-  EXPECT_EQ(options.count("batch"), 0u);
-  const auto settings = read_settings(options);
-  ASSERT_TRUE(settings.ok()) << settings.error().message();
-  EXPECT_TRUE(settings->policy.strict);
-  EXPECT_EQ(settings->policy.layers.size(), 2u);
-  EXPECT_FALSE(settings->fuse);
-}
-
-TEST(Environment, FuseAndNoFuseAreOneOption) {
-  const Options options = with_environment(given({{"fuse", {"1"}}}), environment({{"GEARSHIFT_NO_FUSE", "1"}}));
-  EXPECT_TRUE(read_settings(options)->fuse);
-  EXPECT_FALSE(read_settings(with_environment({}, environment({{"GEARSHIFT_FUSE", "0"}})))->fuse);
-}
-
-TEST(Environment, BooleansAndErrorsNameTheVariable) {
-  for (const char* word : {"1", "true", "YES"})
-    EXPECT_TRUE(read_settings(with_environment({}, environment({{"GEARSHIFT_STRICT", word}})))->policy.strict);
-  for (const char* word : {"0", "False", "no"})
-    EXPECT_FALSE(read_settings(with_environment({}, environment({{"GEARSHIFT_STRICT", word}})))->policy.strict);
-  const auto wrong = read_settings(with_environment({}, environment({{"GEARSHIFT_SINGLE_KERNEL", "on"}})));
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.error().subject, "GEARSHIFT_SINGLE_KERNEL");
-  EXPECT_FALSE(read_settings(with_environment({}, environment({{"GEARSHIFT_TP", "2"}}))).ok());
-}
-
-TEST(Options, EffectiveOnesShowValueAndSource) {
-  const Options effective =
-      effective_options(with_environment(given({{"batch", {"4"}}}), environment({{"GEARSHIFT_THREADS", "2"}})));
-  EXPECT_EQ(effective.at("batch").source, "command line");
-  EXPECT_EQ(effective.at("threads").source, "environment");
-  EXPECT_EQ(effective.at("arithmetic").source, "default");
-  EXPECT_EQ(effective.at("arithmetic").values, (std::vector<std::string>{"higher"}));
-  EXPECT_EQ(effective.count("tp"), 0u);
 }
 
 }  // namespace

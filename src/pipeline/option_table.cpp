@@ -1,0 +1,111 @@
+#include <array>
+
+#include "gearshift/pipeline.h"
+
+namespace gearshift {
+
+namespace {
+
+using Kind = OptionKind;
+using Use = OptionUse;
+
+constexpr uint32_t kPlanning = kPlan | kRun | kVerify | kTune | kBench | kDiff | kDoctor;
+constexpr uint32_t kRunning = kRun | kVerify | kTune | kBench | kDoctor;
+constexpr uint32_t kEvery = ~uint32_t{0};
+
+constexpr std::array kOptionTable = {
+    OptionSpec{"device", "", "D", Kind::value, Use::library, kPlanning, "cpu",
+               "cpu, cuda, cuda:1, or a device to plan for that is not here (sm_90, gb10, h200, gfx950 ...); default: "
+               "the best one here"},
+    OptionSpec{"linear-backend", "", "B[,FAMILY=B...]", Kind::list, Use::library, kPlanning, "auto",
+               "prefer backend B, for all families or for one; auto (default): no filter. A family that B does not "
+               "cover falls back, with a warning"},
+    OptionSpec{"moe-backend", "", "B[,FAMILY=B...]", Kind::list, Use::library, kPlanning, "auto",
+               "the same for expert layers"},
+    OptionSpec{"layer", "", "GLOB=B", Kind::repeated, Use::library, kPlanning, "none",
+               "prefer backend B for the layers that match; repeatable, the most specific wins"},
+    OptionSpec{"strict", "", "", Kind::flag, Use::library, kPlanning, "0",
+               "a requested backend that does not serve a layer is an error (exit 3) instead of a fallback"},
+    OptionSpec{"disable", "", "P[,P...]", Kind::list, Use::library, kPlanning, "none",
+               "leave out kernels, backends or families by name; * matches any characters"},
+    OptionSpec{"batch", "", "M[,M...]", Kind::list, Use::library, kPlanning, "1,8,16,64,256,1024,4096",
+               "batch sizes in tokens; default 1,8,16,64,256,1024,4096"},
+    OptionSpec{"selection", "", "static|measured", Kind::value, Use::library, kPlanning, "measured",
+               "the priority lists alone, or measured results where there are any (default)"},
+    OptionSpec{"arithmetic", "", "exact|higher|lossy", Kind::value, Use::library, kPlanning, "higher",
+               "may a kernel differ from the checkpoint's arithmetic: never, by activations of higher precision "
+               "(default), or by repacked weights too"},
+    OptionSpec{"single-kernel", "", "", Kind::flag, Use::library, kPlanning, "0",
+               "one kernel for all batch sizes of a layer"},
+    OptionSpec{"dtype", "", "bf16|fp16|fp32", Kind::value, Use::library, kPlanning, "the checkpoint's",
+               "activations and output; default: the checkpoint's"},
+    OptionSpec{"threads", "", "N", Kind::value, Use::library, kRunning | kPlan, "the cores this process may use",
+               "CPU threads; default: the cores this process may use"},
+    OptionSpec{"fuse", "", "", Kind::flag, Use::library, kPlanning, "1",
+               "treat q/k/v, gate/up and the experts of a layer as one layer each (default)"},
+    OptionSpec{"no-fuse", "", "", Kind::flag, Use::library, kPlanning, "", "one row for each module of the checkpoint"},
+    OptionSpec{"layers", "", "GLOB", Kind::value, Use::library, kPlanning, "*", "only these layers"},
+    OptionSpec{"explain", "", "NAME", Kind::value, Use::library, kPlan | kRun | kVerify, "",
+               "every candidate of this layer, stage by stage, with the reason"},
+    OptionSpec{"input", "", "FILE", Kind::value, Use::library, kRun, "",
+               "activations: safetensors with one tensor x [M,K], or one per layer name"},
+    OptionSpec{"output", "", "FILE", Kind::value, Use::library, kRun, "",
+               "write the results, one tensor [M,N] per layer name"},
+    OptionSpec{"seed", "", "N", Kind::value, Use::library, kRun | kVerify, "0", "of the made-up activations"},
+    OptionSpec{"kernel", "", "K", Kind::value, Use::library, kRun | kVerify | kBench, "", "force one kernel"},
+    OptionSpec{"scheme", "", "[GLOB=]S", Kind::repeated, Use::library, kQuantize, "",
+               "for all layers, or for those that match (repeatable, the most specific wins): NVFP4, NVFP4A16, "
+               "FP8_DYNAMIC, UNQUANTIZED"},
+    OptionSpec{"out", "-o", "DIR", Kind::value, Use::library, kQuantize, "",
+               "the checkpoint to write; must not exist or be empty"},
+    OptionSpec{"container", "", "compressed-tensors|modelopt", Kind::value, Use::library, kQuantize,
+               "compressed-tensors", "how it is written; default compressed-tensors"},
+    OptionSpec{"calibration", "", "FILE", Kind::value, Use::library, kQuantize, "",
+               "safetensors of activations, one tensor a layer, for static scales"},
+    OptionSpec{"registry", "", "gearshift|vllm|FILE", Kind::value, Use::later, kPlanning, "",
+               "which catalogue of kernels to plan with"},
+    OptionSpec{"with", "", "P[,P]", Kind::list, Use::later, kPlanning, "",
+               "external libraries to assume on a device that is not here"},
+    OptionSpec{"without", "", "P[,P]", Kind::list, Use::later, kPlanning, "",
+               "external libraries to take from that set"},
+    OptionSpec{"assume", "", "NAME=VALUE[,...]", Kind::list, Use::later, kPlanning, "",
+               "switches and build facts of the vllm registry"},
+    OptionSpec{"plugin", "", "FILE.so[,FILE...]", Kind::list, Use::later, kPlanning, "", "kernels from elsewhere"},
+    OptionSpec{"batch-invariant", "", "", Kind::flag, Use::later, kPlanning, "",
+               "only kernels whose result for a token does not depend on the others"},
+    OptionSpec{"memory-budget", "", "BYTES", Kind::value, Use::later, kPlanning, "",
+               "the most that extra copies of weights may take"},
+    OptionSpec{"tp", "", "N|auto", Kind::value, Use::later, kPlanning, "", "tensor-parallel degree"},
+    OptionSpec{"lock", "", "FILE", Kind::value, Use::later, kPlanning, "",
+               "choose exactly what this earlier plan chose"},
+    OptionSpec{"html", "", "FILE", Kind::value, Use::later, kPlanning, "",
+               "one self-contained page with tables and plots"},
+    OptionSpec{"json", "", "[FILE]", Kind::value, Use::front_end, kEvery, "",
+               "machine-readable result to FILE or, instead of the table, to standard output. A word after it is FILE "
+               "only behind MODEL; --json=FILE always works"},
+    OptionSpec{"quiet", "-q", "", Kind::flag, Use::front_end, kEvery, "", "fewer log lines, no progress bar"},
+    OptionSpec{"verbose", "-v", "", Kind::flag, Use::front_end, kEvery, "",
+               "more log lines: each option and where it came from"},
+    OptionSpec{"help", "-h", "", Kind::flag, Use::front_end, kEvery, "", "this page"},
+    OptionSpec{"max-isa", "", "ISA", Kind::value, Use::library, 0, "the highest of this CPU",
+               "steps the CPU's instruction set down: portable, avx2 ..."},
+};
+
+}  // namespace
+
+std::span<const OptionSpec> all_options() { return kOptionTable; }
+
+const OptionSpec* find_option(std::string_view name) {
+  for (const OptionSpec& spec : kOptionTable) {
+    if (spec.name == name) return &spec;
+  }
+  return nullptr;
+}
+
+std::string variable_of(std::string_view option) {
+  std::string variable = "GEARSHIFT_";
+  for (const char c : option) variable += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return variable;
+}
+
+}  // namespace gearshift
