@@ -4,7 +4,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build make pkg-config
-  nlohmann-json3-dev libfmt-dev libcli11-dev libpcre2-dev libxxhash-dev libtomlplusplus-dev   # libraries of the command
+  nlohmann-json3-dev libfmt-dev libcli11-dev libpcre2-dev libxxhash-dev libtomlplusplus-dev libsqlite3-dev   # libraries of the command
   libgtest-dev libbenchmark-dev                                           # tests and benchmarks
   python3 python3-pip unzip                                               # command tests; fetching the example model
 )

@@ -27,6 +27,7 @@ struct Policy {
   bool strict = false;
   std::vector<std::string> disable;                             // kernels, backends or families; '*' matches any characters
   std::string selection = "measured";                           // or "static"
+  std::string mode = "eager";                                   // or "graph": as measured times must have been taken
   Arithmetic arithmetic = Arithmetic::higher;
   std::vector<int64_t> batch = {1, 8, 16, 64, 256, 1024, 4096};
   bool single_kernel = false;
@@ -93,6 +94,7 @@ struct Plan {
   std::vector<LayerPlan> layers;
   std::vector<Warning> warnings;
   std::vector<std::string> skipped;
+  std::vector<std::string> notes;   // about the store: what could not be used, and why
   std::string hash;            // of the decisions: layers, kernels, ranges, layouts, policy; not of times or paths
 };
 

@@ -1,11 +1,16 @@
 // What is known about one choice when its verdicts are written: candidates behind their gates, and who serves what.
 #pragma once
 
+#include <map>
+
 #include "plan/gates.h"
 #include "plan/ranges.h"
 #include "plan/requests.h"
 
 namespace gearshift {
+
+// The measured times of one candidate, by batch size.
+using MeasuredPoints = std::map<int64_t, const MeasuredTime*>;
 
 struct Choice {
   const LayerSpec& layer;
@@ -15,6 +20,8 @@ struct Choice {
   LayoutChoice layout;                     // assignments by position in `candidates`
   bool heard = false;                      // the request filters this list
   bool filtered = false;                   // and serves every batch size: nobody else is looked at
+  std::string layer_class = {};
+  std::vector<MeasuredPoints> times = {};  // by position in `candidates`
 };
 
 inline const Kernel& kernel_of(const GatedCandidate& candidate) { return *candidate.entry->kernel; }

@@ -36,7 +36,10 @@ void add(Canonical& out, const Policy& policy) {
   for (const auto& [glob, backend] : policy.layers) out.field(glob).field(backend);
   out.field(policy.strict).field(static_cast<int64_t>(policy.disable.size()));
   for (const std::string& item : policy.disable) out.field(item);
-  out.field(policy.selection).field(name(policy.arithmetic)).field(static_cast<int64_t>(policy.batch.size()));
+  out.field(policy.selection)
+      .field(policy.mode)
+      .field(name(policy.arithmetic))
+      .field(static_cast<int64_t>(policy.batch.size()));
   for (int64_t m : policy.batch) out.field(m);
   out.field(policy.single_kernel).field(name(policy.dtype)).field(policy.force_kernel);
 }

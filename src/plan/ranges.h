@@ -18,6 +18,7 @@ struct Contender {
 struct Assignment {
   BatchRange range;
   size_t candidate = 0;
+  int64_t measured_at = 0;  // the batch size whose measurements decided; 0: list order
 };
 
 // For each batch size the first contender, in this order: lower tier; inside its preferred range before outside it

@@ -4,6 +4,7 @@
 
 #include "plan/arithmetic.h"
 #include "plan/choice.h"
+#include "plan/measured.h"
 
 namespace gearshift {
 namespace {
@@ -49,7 +50,15 @@ void fill_ranges(const Choice& choice, Decision& decision) {
     range.m_max = assignment.range.max == kNoBound ? 0 : assignment.range.max;
     range.kernel = &kernel_of(choice.candidates[assignment.candidate]);
     range.activation = activation_word(*range.kernel, choice.layer, choice.context.policy.dtype);
-    decision.ranges.push_back(range);
+    if (assignment.measured_at != 0) range.source = "measured";
+    PlannedRange* last = decision.ranges.empty() ? nullptr : &decision.ranges.back();
+    const bool goes_on = last != nullptr && last->kernel == range.kernel && last->m_max == range.m_min - 1;
+    if (!goes_on) {
+      decision.ranges.push_back(range);
+      continue;
+    }
+    last->m_max = range.m_max;
+    if (assignment.measured_at != 0) last->source = "measured";
   }
 }
 
@@ -139,6 +148,9 @@ Selection select(const LayerSpec& layer, const RequestRule& request, const Kerne
   for (const Assignment& assignment : choice.layout.assignments)
     if (asked_for(choice.candidates[assignment.candidate], request)) served_as_asked.add(assignment.range);
   const BatchSet missing = served_as_asked.complement();
+  choice.layer_class = decision.layer_class;
+  choice.times = measured_points(choice);
+  choice.layout.assignments = with_measurements(choice);
   choice.filtered = choice.heard && missing.empty();
   decide_fallback(choice, missing, selection);
 
