@@ -41,7 +41,7 @@ struct LayerWeights {
 
 // A named, versioned packing of a layer's weights and scales. Kernels that share a layout share the packed bytes.
 struct Layout {
-  std::string_view name;  // "nvfp4_rows16_dot4"
+  std::string_view name;  // "nibbles_rows16"
   int version = 1;
   int64_t (*bytes)(const LayerSpec& layer);                                      // of one linear layer or one expert
   void (*pack)(const LayerWeights& weights, uint8_t* out, int threads);          // writes every one of those bytes; out is 64-byte aligned

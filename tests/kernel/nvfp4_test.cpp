@@ -5,8 +5,8 @@
 #include "device/cpu_features.h"
 #include "kernel/cpu/isa.h"
 #include "kernel/cpu/kernels.h"
-#include "kernel/cpu/nvfp4_dot.h"
-#include "kernel/layout/nvfp4_rows16_dot4.h"
+#include "kernel/cpu/stage/quantize.h"
+#include "kernel/layout/nibbles_rows16.h"
 #include "schemes.h"
 
 namespace gearshift::testing {
@@ -40,8 +40,11 @@ TEST(Case07, NoOverflowBeforeTheGlobalScale) {
     for (int64_t m : {1, 16, 64, 256}) {
       GuardedMatrix x(DType::f16, m, 4096, 0), y(DType::f16, m, 128, 0);
       for (int64_t i = 0; i < m * 4096; ++i) x.set(0, i, 1);
+      Guarded packed(static_cast<size_t>(entry.kernel->layout->bytes(spec)));
+      entry.kernel->layout->pack(weights, packed.data(), 2);
       Guarded workspace(static_cast<size_t>(entry.kernel->workspace_bytes(spec, m, 2)));
-      entry.kernel->run({&weights, nullptr, x.const_matrix(), y.matrix(), {workspace.data(), workspace.size()}, 2});
+      entry.kernel->run(
+          {&weights, packed.data(), x.const_matrix(), y.matrix(), {workspace.data(), workspace.size()}, 2});
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t n = 0; n < 128; ++n) ASSERT_EQ(y.at(i, n), 10752) << entry.kernel->name << " M " << m;
       }
@@ -100,44 +103,21 @@ TEST(Case46, FusedHalvesWithDifferentGlobalScales) {
   }
 }
 
-TEST(Nvfp4Rows16Dot4, PacksEveryByteAndUnpacksTheSame) {
-  std::mt19937_64 random(std::random_device{}());
-  for (const std::vector<int64_t>& rows : {std::vector<int64_t>{1}, {16}, {17, 3}, {48, 33, 1}}) {
-    for (int64_t k : {16, 48, 64, 80, 256}) {
-      const MadeLayer layer(scheme_named("nvfp4 compressed-tensors"), rows, k, random());
-      const auto size = static_cast<size_t>(nvfp4_rows16_dot4.bytes(layer.spec));
-      Guarded first(size), second(size);
-      std::memset(second.data(), 0x3C, size);
-      nvfp4_rows16_dot4.pack(layer.weights, first.data(), 1);
-      nvfp4_rows16_dot4.pack(layer.weights, second.data(), 3);
-      ASSERT_EQ(std::memcmp(first.data(), second.data(), size), 0) << "poison shows";
-      ASSERT_TRUE(first.intact() && second.intact());
-      std::vector<uint8_t> codes(static_cast<size_t>(layer.spec.n * k)),
-          scales(static_cast<size_t>(layer.spec.n * k / 16));
-      nvfp4_rows16_dot4.unpack(layer.spec, first.data(), codes.data(), scales.data());
-      size_t at = 0;
-      for (size_t part = 0; part < rows.size(); ++part) {
-        const PartWeights& stored = layer.weights.parts[part];
-        for (size_t i = 0; i < static_cast<size_t>(rows[part] * k); ++i) {
-          ASSERT_EQ(codes[at + i], (stored.weight[i / 2] >> (i % 2 * 4)) & 15);
-        }
-        for (size_t i = 0; i < static_cast<size_t>(rows[part] * k / 16); ++i)
-          ASSERT_EQ(scales[at / 16 + i], stored.scale[i]);
-        at += static_cast<size_t>(rows[part] * k);
-      }
-    }
-  }
-}
-
 // Quantizers of all instruction sets agree bit for bit, on rounding boundaries, NaN, infinities and zeros too.
-TEST(Nvfp4Dot, QuantizersAgree) {
+TEST(QuantizeE2m1, VersionsAgree) {
   std::mt19937_64 random(std::random_device{}());
-  const QuantizeGroup portable = dot_pieces_for(Isa::portable).quantize;
-  const QuantizeGroup best = dot_pieces_for(detect_isa()).quantize;
+  const QuantizeE2m1 portable = quantize_e2m1_for(Isa::portable);
+  const QuantizeE2m1 best = quantize_e2m1_for(detect_isa());
   const float special[] = {0,     -0.0f,  NAN,   -NAN,  INFINITY, -INFINITY, 1e-40f, 6,
                            0.25f, -0.75f, 1.25f, 1.75f, -2.5f,    3.5f,      5,      448};
+  const E2m1Recipe recipes[] = {{16, 1.0f},
+                                {16, 448.0f},
+                                {16, 3.7e-3f},
+                                {32, 1, format::MxRule::floor},
+                                {32, 1, format::MxRule::ceil},
+                                {32, 1, format::MxRule::even}};
   for (int trial = 0; trial < 20000; ++trial) {
-    float x[16];
+    float x[64];
     for (float& value : x) {
       const uint64_t kind = random() % 8;
       value = kind == 0
@@ -149,29 +129,39 @@ TEST(Nvfp4Dot, QuantizersAgree) {
         if (!(std::fabs(value) < 1e6f)) value = 1;
       }
     }
-    const float global = trial % 3 == 0 ? 1.0f : trial % 3 == 1 ? 448.0f : 3.7e-3f;
-    DotGroup a, b;
-    std::memset(&a, 0x11, sizeof a);
-    std::memset(&b, 0x22, sizeof b);
-    portable(x, global, &a);
-    best(x, global, &b);
-    ASSERT_EQ(std::memcmp(&a, &b, sizeof a), 0) << "trial " << trial;
+    const E2m1Recipe& recipe = recipes[trial % 6];
+    const int64_t groups = 64 / recipe.group;
+    int8_t a[64], b[64];
+    float a_scales[4], b_scales[4];
+    std::memset(a, 0x11, sizeof a);
+    std::memset(b, 0x22, sizeof b);
+    portable(recipe, x, groups, a, a_scales);
+    best(recipe, x, groups, b, b_scales);
+    ASSERT_EQ(std::memcmp(a, b, sizeof a), 0) << "trial " << trial;
+    ASSERT_EQ(std::memcmp(a_scales, b_scales, static_cast<size_t>(groups) * 4), 0) << "trial " << trial;
   }
 }
 
 // All instruction sets give the same bits: every sum before the accumulator is exact.
-TEST(Nvfp4Dot, SameBitsOnEveryInstructionSet) {
+TEST(Dot, SameBitsOnEveryInstructionSetAndRoute) {
   std::mt19937_64 random(std::random_device{}());
-  const MadeLayer layer(scheme_named("nvfp4 compressed-tensors"), {40, 7}, 272, random());
-  GuardedMatrix x(DType::f32, 7, 272, 0);
-  fill_activations(x, 7, 272, random);
-  set_max_isa(Isa::portable);
-  const Ran portable = run_guarded(cpu_nvfp4_w4a4_dot, layer, x, 7, DType::f32, 1);
-  for (Isa isa : {Isa::avx2, Isa::avx512_vnni}) {
-    if (!isa_covers(detect_isa(), isa)) continue;
-    set_max_isa(isa);
-    EXPECT_EQ(active_isa(), isa);
-    EXPECT_EQ(run_guarded(cpu_nvfp4_w4a4_dot, layer, x, 7, DType::f32, 3).y, portable.y) << name(isa);
+  const std::pair<const char*, std::array<const Kernel*, 2>> cases[] = {
+      {"nvfp4 compressed-tensors", {&cpu_nvfp4_w4a4_dot, &cpu_nvfp4_w4a4_dot_panel}},
+      {"mxfp4", {&cpu_mxfp4_dot, &cpu_mxfp4_dot_panel}}};
+  for (const auto& [scheme, kernels] : cases) {
+    const MadeLayer layer(scheme_named(scheme), {40, 7}, 1296, random());
+    GuardedMatrix x(DType::f32, 7, 1296, 0);
+    fill_activations(x, 7, 1296, random);
+    set_max_isa(Isa::portable);
+    const Ran portable = run_guarded(*kernels[0], layer, x, 7, DType::f32, 1);
+    for (Isa isa : {Isa::portable, Isa::avx2, Isa::avx512_vnni}) {
+      if (!isa_covers(detect_isa(), isa)) continue;
+      set_max_isa(isa);
+      EXPECT_EQ(active_isa(), isa);
+      for (const Kernel* kernel : kernels) {
+        EXPECT_EQ(run_guarded(*kernel, layer, x, 7, DType::f32, 3).y, portable.y) << kernel->name << " " << name(isa);
+      }
+    }
   }
   set_max_isa(detect_isa());
 }

@@ -6,6 +6,15 @@
 namespace gearshift {
 
 extern const Kernel cpu_nvfp4_w4a4_dot;
+extern const Kernel cpu_nvfp4_w4a4_dot_panel;
+extern const Kernel cpu_nvfp4_w4a16_fma;
+extern const Kernel cpu_nvfp4_w4a16_fma_panel;
+extern const Kernel cpu_mxfp4_dot;
+extern const Kernel cpu_mxfp4_dot_panel;
+extern const Kernel cpu_mxfp4_fma;
+extern const Kernel cpu_mxfp4_fma_panel;
+extern const Kernel cpu_int4_fma;
+extern const Kernel cpu_int4_fma_panel;
 
 extern const Kernel cpu_bf16_emulation;
 extern const Kernel cpu_w8a16_fp8_emulation;

@@ -1,5 +1,5 @@
 // Order is priority. What holds for every list: kernels at the checkpoint's own precision stand before those that take
-// its activations as they come, native ones before emulation, the reference last.
+// its activations as they come; among each of the two, native ones before emulation; the reference last.
 #include "kernel/cpu/lists.h"
 
 #include "kernel/cpu/kernels.h"
@@ -13,6 +13,11 @@ namespace {
 const ListEntry kReference{&reference_kernel, 1, 0, "float64 and portable: what is left when nothing else may run"};
 
 constexpr std::string_view kOwnPrecision = "the checkpoint's own arithmetic, any batch size";
+// Up to how many rows a tile decodes weights in registers faster than a decoded panel pays for itself.
+constexpr int64_t kFewRows = 16;
+constexpr std::string_view kRegisters =
+    "one pass over four bits a weight; few rows leave the arithmetic hidden behind memory";
+constexpr std::string_view kPanel = "weights are decoded once per block for all rows";
 constexpr std::string_view kUpgraded =
     "activations are not rounded: more exact than the checkpoint asks for, so behind its own";
 
@@ -30,17 +35,36 @@ std::vector<KernelList> cpu_lists() {
        {{&cpu_fp8_block_w8a8_emulation, 1, 0, kOwnPrecision}, {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded}, kReference}},
       {Platform::cpu, Family::mxfp8, {{&cpu_mxfp8_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu, Family::mxfp6, {{&cpu_mxfp6_emulation, 1, 0, kOwnPrecision}, kReference}},
-      {Platform::cpu, Family::mxfp4, {{&cpu_mxfp4_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::mxfp4,
+       {{&cpu_mxfp4_dot, 1, kFewRows, kRegisters},
+        {&cpu_mxfp4_dot_panel, 1, 0, kPanel},
+        {&cpu_mxfp4_fma, 1, kFewRows, kRegisters},
+        {&cpu_mxfp4_fma_panel, 1, 0, kPanel},
+        {&cpu_mxfp4_emulation, 1, 0, kOwnPrecision},
+        kReference}},
       {Platform::cpu,
        Family::nvfp4_w4a4,
-       {{&cpu_nvfp4_w4a4_dot, 1, 16,
-         "reads four bits a weight once; few rows leave the arithmetic hidden behind memory"},
+       {{&cpu_nvfp4_w4a4_dot, 1, kFewRows, kRegisters},
+        {&cpu_nvfp4_w4a4_dot_panel, 1, 0, kPanel},
         {&cpu_nvfp4_w4a4_emulation, 1, 0, kOwnPrecision},
+        {&cpu_nvfp4_w4a16_fma, 1, kFewRows, kUpgraded},
+        {&cpu_nvfp4_w4a16_fma_panel, 1, 0, kUpgraded},
         {&cpu_nvfp4_w4a16_emulation, 1, 0, kUpgraded},
         kReference}},
-      {Platform::cpu, Family::nvfp4_w4a16, {{&cpu_nvfp4_w4a16_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::nvfp4_w4a16,
+       {{&cpu_nvfp4_w4a16_fma, 1, kFewRows, kRegisters},
+        {&cpu_nvfp4_w4a16_fma_panel, 1, 0, kPanel},
+        {&cpu_nvfp4_w4a16_emulation, 1, 0, kOwnPrecision},
+        kReference}},
       {Platform::cpu, Family::int8_w8a8, {{&cpu_int8_w8a8_emulation, 1, 0, kOwnPrecision}, kReference}},
-      {Platform::cpu, Family::mixed_precision, {{&cpu_mixed_precision_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::mixed_precision,
+       {{&cpu_int4_fma, 1, kFewRows, kRegisters},
+        {&cpu_int4_fma_panel, 1, 0, kPanel},
+        {&cpu_mixed_precision_emulation, 1, 0, kOwnPrecision},
+        kReference}},
       {Platform::cpu, Family::w4a8, {{&cpu_w4a8_emulation, 1, 0, kOwnPrecision}, kReference}},
   };
 }

@@ -22,6 +22,10 @@ class StoredWeights {
 
   // 1 where the weight has no scales.
   float scale(int64_t n, int64_t group) const;
+  // Where it lies among the stored scales.
+  int64_t scale_index(int64_t n, int64_t group) const;
+  // What codes of a group are taken from; 0 where their own meaning is centred.
+  int32_t zero_point(int64_t n, int64_t group) const;
   int64_t group_of(int64_t k) const;
   // Columns from k on, at most `limit`, that are in the group of k (1 at a time where an index assigns them).
   int64_t run_of_group(int64_t k, int64_t limit) const;
@@ -30,8 +34,6 @@ class StoredWeights {
   double factor() const;
 
  private:
-  int32_t zero_point(int64_t n, int64_t group) const;
-  int64_t scale_index(int64_t n, int64_t group) const;
   void read_values(int64_t n, int64_t k0, int64_t count, float* out) const;
 
   const PartWeights* part_;

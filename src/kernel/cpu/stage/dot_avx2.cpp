@@ -1,0 +1,114 @@
+// Integer dots in 256 bits: vpmaddubsw multiplies unsigned codes of weights with signed codes of x and adds pairs.
+//
+// A unit of at most 32 columns is summed in int16: each of its two lanes per row collects 16 products. Codes of weights
+// reach 24 with |x| <= 12 (2 * e2m1), or 15 with int8 x: 16 * 24 * 12 = 4608 and 16 * 15 * 128 = 30720 both fit, and so
+// does what is left after the correction. Then vpmaddwd joins the lanes, and the unit is scaled: every version gives
+// the same bits as long as a scale holds for 32 columns or fewer.
+#include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/x86.h"
+
+#if defined(__x86_64__)
+
+namespace gearshift {
+
+namespace {
+
+constexpr int kMostRows = 4;
+
+GEARSHIFT_AVX2 inline __m256i load(const uint8_t* at) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+}
+
+// `Octets` * 8 columns are one unit. Registers: weights are nibbles; else bytes [column / 4][16 rows][4].
+template <int W, int Octets, bool Registers, bool XScales>
+GEARSHIFT_AVX2 void units(const ProductArgs& args) {
+  const __m256i table =
+      _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(args.table->biased.data())));
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i one = _mm256_set1_epi16(1);
+  const uint8_t* weights = args.weights;
+  const auto* x = static_cast<const int32_t*>(args.x);
+  const int32_t* correction = args.correction;
+  const float* x_scales = args.x_scales;
+  for (int64_t k = 0; k < args.columns; k += 8 * Octets) {
+    __m256i sum[W][2];
+#pragma GCC unroll 4
+    for (int m = 0; m < W; ++m) sum[m][0] = sum[m][1] = _mm256_set1_epi32(correction[m]);
+    if constexpr (Registers) prefetch_ahead<64 * Octets>(weights);
+#pragma GCC unroll 4
+    for (int octet = 0; octet < Octets; ++octet) {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        __m256i low, high;
+        if constexpr (Registers) {
+          const __m256i codes = load(weights + 32 * half);
+          low = _mm256_shuffle_epi8(table, _mm256_and_si256(codes, nibble));
+          high = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble));
+        } else {
+          low = load(weights + 32 * half);
+          high = load(weights + 64 + 32 * half);
+        }
+#pragma GCC unroll 4
+        for (int m = 0; m < W; ++m) {
+          sum[m][half] = _mm256_add_epi16(sum[m][half], _mm256_maddubs_epi16(low, _mm256_set1_epi32(x[m])));
+          sum[m][half] = _mm256_add_epi16(sum[m][half], _mm256_maddubs_epi16(high, _mm256_set1_epi32(x[W + m])));
+        }
+      }
+      weights += Registers ? 64 : 128;
+      x += 2 * W;
+    }
+    const float* scales = args.scales + k / args.span * 16;
+    const __m256 scale[2] = {_mm256_loadu_ps(scales), _mm256_loadu_ps(scales + 8)};
+#pragma GCC unroll 4
+    for (int m = 0; m < W; ++m) {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        float* to = args.sums + 16 * m + 8 * half;
+        __m256 value = _mm256_cvtepi32_ps(_mm256_madd_epi16(sum[m][half], one));
+        if constexpr (XScales) value = _mm256_mul_ps(value, _mm256_set1_ps(x_scales[m]));
+        _mm256_storeu_ps(to, _mm256_fmadd_ps(value, scale[half], _mm256_loadu_ps(to)));
+      }
+    }
+    correction += W;
+    if constexpr (XScales) x_scales += W;
+  }
+}
+
+template <bool Registers>
+void multiply(const ProductArgs& args) {
+  with_rows<kMostRows>(args.w, [&]<int W>() {
+    if (args.span == 16) return units<W, 2, Registers, true>(args);
+    if (args.x_scales != nullptr) return units<W, 4, Registers, true>(args);
+    units<W, 4, Registers, false>(args);
+  });
+}
+
+GEARSHIFT_AVX2 void decode(const DecodeArgs& args) {
+  const __m256i table =
+      _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(args.table->biased.data())));
+  const __m256i nibble = _mm256_set1_epi8(15);
+  uint8_t* to = args.panel;
+  const uint8_t* end = args.codes + args.columns * 8;
+  for (const uint8_t* at = args.codes; at != end; at += 64, to += 128) {
+    prefetch_ahead<64>(at);
+#pragma GCC unroll 2
+    for (int half = 0; half < 64; half += 32) {
+      const __m256i codes = load(at + half);
+      const __m256i low = _mm256_shuffle_epi8(table, _mm256_and_si256(codes, nibble));
+      const __m256i high = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to + half), low);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to + 64 + half), high);
+    }
+  }
+}
+
+}  // namespace
+
+Pieces dot_registers_avx2() {
+  return {1, kMostRows, 0, XOrder::dwords, Correction::halfwords, nullptr, multiply<true>};
+}
+Pieces dot_panel_avx2() { return {1, kMostRows, 1, XOrder::dwords, Correction::halfwords, decode, multiply<false>}; }
+
+}  // namespace gearshift
+
+#endif

@@ -1,0 +1,253 @@
+// Exact activations in 512 bits: fp32 through a table of sixteen values, or bf16 pairs through one of thirty-two.
+#include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/x86.h"
+
+#if defined(__x86_64__)
+
+#include <bit>
+
+namespace gearshift {
+
+namespace {
+
+constexpr int kRegisterRows = 8;
+// 12 x 2 sums, two vectors of weights, one of x.
+constexpr int kPanelRowsOfX = 12;
+// 6 x 2 sums of products, as many scaled sums, two vectors of weights, one of x. vdpbf16ps takes six cycles, two start
+// in each: twelve sums keep both units busy.
+constexpr int kBf16RowsOfX = 6;
+
+// Column, of eight, that nibble i of a 32-bit lane holds.
+constexpr int kColumnOfNibble[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+// The value of nibble i: a permutation looks at the low four bits of its index only.
+template <int I>
+GEARSHIFT_AVX512 inline __m512 value_of(__m512i codes, __m512 table) {
+  return _mm512_permutexvar_ps(_mm512_srli_epi32(codes, 4 * I), table);
+}
+
+template <int W, bool Zeros, int I>
+GEARSHIFT_AVX512 inline __attribute__((always_inline)) void nibble(__m512i codes, __m512 table, __m512 zero,
+                                                                   const float* x, __m512 (&sum)[W]) {
+  __m512 value = value_of<I>(codes, table);
+  if constexpr (Zeros) value = _mm512_sub_ps(value, zero);
+#pragma GCC unroll 8
+  for (int m = 0; m < W; ++m) {
+    sum[m] = _mm512_fmadd_ps(value, _mm512_set1_ps(x[kColumnOfNibble[I] * W + m]), sum[m]);
+  }
+}
+
+template <int W, bool Zeros>
+GEARSHIFT_AVX512 void registers(const ProductArgs& args) {
+  const __m512 table = _mm512_load_ps(args.table->value.data());
+  const uint8_t* weights = args.weights;
+  const auto* x = static_cast<const float*>(args.x);
+  for (int64_t first = 0, span = 0; first < args.columns; first += args.span, ++span) {
+    __m512 zero = _mm512_setzero_ps();
+    if constexpr (Zeros) zero = _mm512_loadu_ps(args.zeros + span * 16);
+    __m512 sum[W];
+#pragma GCC unroll 8
+    for (int m = 0; m < W; ++m) sum[m] = _mm512_setzero_ps();
+    int64_t octets = (args.columns - first < args.span ? args.columns - first : args.span) / 8;
+    for (; octets > 0; --octets, weights += 64, x += 8 * W) {
+      prefetch_ahead<64>(weights);
+      const __m512i codes = _mm512_loadu_si512(weights);
+      nibble<W, Zeros, 0>(codes, table, zero, x, sum);
+      nibble<W, Zeros, 1>(codes, table, zero, x, sum);
+      nibble<W, Zeros, 2>(codes, table, zero, x, sum);
+      nibble<W, Zeros, 3>(codes, table, zero, x, sum);
+      nibble<W, Zeros, 4>(codes, table, zero, x, sum);
+      nibble<W, Zeros, 5>(codes, table, zero, x, sum);
+      nibble<W, Zeros, 6>(codes, table, zero, x, sum);
+      nibble<W, Zeros, 7>(codes, table, zero, x, sum);
+    }
+    const __m512 scale = _mm512_loadu_ps(args.scales + span * 16);
+#pragma GCC unroll 8
+    for (int m = 0; m < W; ++m) {
+      float* to = args.sums + 16 * m;
+      _mm512_storeu_ps(to, _mm512_fmadd_ps(sum[m], scale, _mm512_loadu_ps(to)));
+    }
+  }
+}
+
+void multiply_registers(const ProductArgs& args) {
+  with_rows<kRegisterRows>(
+      args.w, [&]<int W>() { args.zeros != nullptr ? registers<W, true>(args) : registers<W, false>(args); });
+}
+
+// The panel: fp32 [column][32 rows].
+template <int W>
+GEARSHIFT_AVX512 void panel(const ProductArgs& args) {
+  const auto* weights = reinterpret_cast<const float*>(args.weights);
+  const auto* x = static_cast<const float*>(args.x);
+  __m512 sum[W][2];
+#pragma GCC unroll 12
+  for (int m = 0; m < W; ++m) {
+    sum[m][0] = _mm512_loadu_ps(args.sums + 32 * m);
+    sum[m][1] = _mm512_loadu_ps(args.sums + 32 * m + 16);
+  }
+  for (int64_t k = 0; k < args.columns; ++k, weights += 32, x += W) {
+    const __m512 first = _mm512_load_ps(weights);
+    const __m512 second = _mm512_load_ps(weights + 16);
+#pragma GCC unroll 12
+    for (int m = 0; m < W; ++m) {
+      const __m512 value = _mm512_set1_ps(x[m]);
+      sum[m][0] = _mm512_fmadd_ps(first, value, sum[m][0]);
+      sum[m][1] = _mm512_fmadd_ps(second, value, sum[m][1]);
+    }
+  }
+#pragma GCC unroll 12
+  for (int m = 0; m < W; ++m) {
+    _mm512_storeu_ps(args.sums + 32 * m, sum[m][0]);
+    _mm512_storeu_ps(args.sums + 32 * m + 16, sum[m][1]);
+  }
+}
+
+void multiply_panel(const ProductArgs& args) {
+  with_rows<kPanelRowsOfX>(args.w, [&]<int W>() { panel<W>(args); });
+}
+
+template <int I>
+GEARSHIFT_AVX512 inline void put(__m512i codes, __m512 table, __m512 zero, __m512 scale, float* to) {
+  _mm512_store_ps(to + 32 * kColumnOfNibble[I], _mm512_mul_ps(_mm512_sub_ps(value_of<I>(codes, table), zero), scale));
+}
+
+GEARSHIFT_AVX512 void decode(const DecodeArgs& args) {
+  const __m512 table = _mm512_load_ps(args.table->value.data());
+  for (int64_t p = 0; p < args.panels; ++p) {
+    const uint8_t* codes_of_panel = args.codes + p * args.panel_stride;
+    for (int64_t k = 0; k < args.columns; k += 8) {
+      prefetch_ahead<64>(codes_of_panel + k * 8);
+      const int64_t at = k / args.span * 32 + 16 * p;
+      const __m512 zero = args.zeros == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(args.zeros + at);
+      const __m512 scale = _mm512_loadu_ps(args.scales + at);
+      const __m512i codes = _mm512_loadu_si512(codes_of_panel + k * 8);
+      float* to = reinterpret_cast<float*>(args.panel) + k * 32 + 16 * p;
+      put<0>(codes, table, zero, scale, to);
+      put<1>(codes, table, zero, scale, to);
+      put<2>(codes, table, zero, scale, to);
+      put<3>(codes, table, zero, scale, to);
+      put<4>(codes, table, zero, scale, to);
+      put<5>(codes, table, zero, scale, to);
+      put<6>(codes, table, zero, scale, to);
+      put<7>(codes, table, zero, scale, to);
+    }
+  }
+}
+
+// ---- bf16 -----------------------------------------------------------------------------------------------------------
+
+// As an instruction: compilers copy the tied accumulator of the intrinsic around.
+GEARSHIFT_BF16 inline void dot2(__m512& sum, __m512i weights, __m512i x) {
+  asm("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(weights), "v"(x));
+}
+
+// The panel: bf16 [pair][32 rows][2], values of codes without their scales, because the instruction takes denormals as
+// zero and not every product with a scale is exact in bf16.
+template <int W>
+GEARSHIFT_BF16 void panel_bf16(const ProductArgs& args) {
+  const uint8_t* weights = args.weights;
+  const auto* x = static_cast<const int32_t*>(args.x);
+  __m512 sum[W][2];
+#pragma GCC unroll 6
+  for (int m = 0; m < W; ++m) {
+    sum[m][0] = _mm512_loadu_ps(args.sums + 32 * m);
+    sum[m][1] = _mm512_loadu_ps(args.sums + 32 * m + 16);
+  }
+  for (int64_t first = 0, span = 0; first < args.columns; first += args.span, ++span) {
+    __m512 dot[W][2];
+#pragma GCC unroll 6
+    for (int m = 0; m < W; ++m) dot[m][0] = dot[m][1] = _mm512_setzero_ps();
+    int64_t octets = (args.columns - first < args.span ? args.columns - first : args.span) / 8;
+    for (; octets > 0; --octets) {
+#pragma GCC unroll 4
+      for (int pair = 0; pair < 4; ++pair, weights += 128, x += W) {
+        const __m512i left = _mm512_load_si512(weights);
+        const __m512i right = _mm512_load_si512(weights + 64);
+#pragma GCC unroll 6
+        for (int m = 0; m < W; ++m) {
+          const __m512i value = _mm512_set1_epi32(x[m]);
+          dot2(dot[m][0], left, value);
+          dot2(dot[m][1], right, value);
+        }
+      }
+    }
+    const __m512 left = _mm512_loadu_ps(args.scales + span * 32);
+    const __m512 right = _mm512_loadu_ps(args.scales + span * 32 + 16);
+#pragma GCC unroll 6
+    for (int m = 0; m < W; ++m) {
+      sum[m][0] = _mm512_fmadd_ps(dot[m][0], left, sum[m][0]);
+      sum[m][1] = _mm512_fmadd_ps(dot[m][1], right, sum[m][1]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int m = 0; m < W; ++m) {
+    _mm512_storeu_ps(args.sums + 32 * m, sum[m][0]);
+    _mm512_storeu_ps(args.sums + 32 * m + 16, sum[m][1]);
+  }
+}
+
+void multiply_bf16(const ProductArgs& args) {
+  with_rows<kBf16RowsOfX>(args.w, [&]<int W>() { panel_bf16<W>(args); });
+}
+
+// Thirty-two entries: the sixteen values twice, so that an index needs no mask; or, for weights with zero points, the
+// integers from -16 on, looked up by code - zero + 16.
+GEARSHIFT_AVX512 inline __m512i bf16_table(const NibbleTable& table, bool zeros) {
+  alignas(64) uint16_t entries[32];
+  for (size_t i = 0; i < 32; ++i) {
+    const float value = zeros ? static_cast<float>(i) - 16 : table.value[i % 16];
+    entries[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+  }
+  return _mm512_load_si512(entries);
+}
+
+template <bool Zeros>
+GEARSHIFT_AVX512 void decode_bf16(const DecodeArgs& args) {
+  const __m512i table = bf16_table(*args.table, Zeros);
+  const __m512i low = _mm512_set1_epi16(15);
+  // A code of 0 stands for table.value[0].
+  const __m512 base = _mm512_set1_ps(args.table->value[0] + 16);
+  for (int64_t p = 0; p < args.panels; ++p) {
+    const uint8_t* at = args.codes + p * args.panel_stride;
+    uint8_t* to = args.panel + 64 * p;
+    __m512i shift = _mm512_setzero_si512();
+    for (int64_t k = 0; k < args.columns; k += 8, at += 64, to += 512) {
+      prefetch_ahead<64>(at);
+      if constexpr (Zeros) {
+        if (k % args.span == 0) {
+          const __m512 zeros = _mm512_loadu_ps(args.zeros + k / args.span * 32 + 16 * p);
+          const __m512i word = _mm512_cvtps_epi32(_mm512_sub_ps(base, zeros));
+          shift = _mm512_or_si512(word, _mm512_slli_epi32(word, 16));
+        }
+      }
+      const __m512i codes = _mm512_loadu_si512(at);
+      const __m512i four[4] = {codes, _mm512_srli_epi16(codes, 4), _mm512_srli_epi16(codes, 8),
+                               _mm512_srli_epi16(codes, 12)};
+#pragma GCC unroll 4
+      for (int pair = 0; pair < 4; ++pair) {
+        __m512i index = four[pair];
+        if constexpr (Zeros) index = _mm512_add_epi16(_mm512_and_si512(index, low), shift);
+        _mm512_store_si512(to + 128 * pair, _mm512_permutexvar_epi16(index, table));
+      }
+    }
+  }
+}
+
+void decode_bf16_panel(const DecodeArgs& args) {
+  args.zeros == nullptr ? decode_bf16<false>(args) : decode_bf16<true>(args);
+}
+
+}  // namespace
+
+Pieces float_registers_avx512() {
+  return {1, kRegisterRows, 0, XOrder::floats, Correction::span, nullptr, multiply_registers};
+}
+Pieces float_panel_avx512() { return {2, kPanelRowsOfX, 4, XOrder::floats, Correction::span, decode, multiply_panel}; }
+Pieces bf16_panel_avx512() {
+  return {2, kBf16RowsOfX, 2, XOrder::bf16_pairs, Correction::span, decode_bf16_panel, multiply_bf16};
+}
+
+}  // namespace gearshift
+
+#endif

@@ -1,0 +1,102 @@
+#include "kernel/cpu/stage/quantize.h"
+
+#include "format/e2m1.h"
+#include "format/e4m3.h"
+#include "format/nvfp4.h"
+#include "kernel/cpu/stage/x86.h"
+
+namespace gearshift {
+
+namespace {
+
+struct GroupScale {
+  float scale;   // what codes stand for
+  float factor;  // what x is multiplied by before coding; 0: all codes are 0
+};
+
+GroupScale scale_of(const E2m1Recipe& recipe, float amax) {
+  if (recipe.group == format::nvfp4_block) {
+    const uint8_t scale = format::nvfp4_scale(amax, recipe.global);
+    return {format::e4m3_table[scale], format::nvfp4_factor(scale, recipe.global)};
+  }
+  const uint8_t scale = format::mx_scale(amax, recipe.rule, format::mx_e2m1);
+  return {format::decode_e8m0(scale), format::mx_factor(scale)};
+}
+
+void quantize_portable(const E2m1Recipe& recipe, const float* x, int64_t groups, int8_t* codes, float* scales) {
+  for (int64_t g = 0; g < groups; ++g, x += recipe.group, codes += recipe.group) {
+    const GroupScale scale = scale_of(recipe, format::abs_max(x, recipe.group));
+    scales[g] = scale.scale;
+    for (int64_t i = 0; i < recipe.group; ++i) {
+      const float value = scale.factor == 0 ? 0 : format::e2m1_table[format::encode_e2m1(x[i] * scale.factor)];
+      codes[i] = static_cast<int8_t>(2 * value);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+
+// 2 * e2m1(y) of eight values: how many of the rounding thresholds |y| has passed, each weighted by its step. The
+// unordered comparisons send NaN past all of them, as the encoder does, and its sign test is false.
+GEARSHIFT_AVX2 inline __m256i doubled_e2m1(__m256 y) {
+  const __m256 a = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), y);
+  const auto past = [&](float threshold) GEARSHIFT_AVX2 {
+    return _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_set1_ps(threshold), _CMP_NLE_UQ));
+  };
+  const auto reached = [&](float threshold) GEARSHIFT_AVX2 {
+    return _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_set1_ps(threshold), _CMP_NLT_UQ));
+  };
+  const __m256i ones =
+      _mm256_add_epi32(_mm256_add_epi32(past(0.25f), reached(0.75f)), _mm256_add_epi32(past(1.25f), reached(1.75f)));
+  const __m256i twos = _mm256_add_epi32(past(2.5f), reached(3.5f));
+  const __m256i fours = past(5.0f);
+  const __m256i minus =
+      _mm256_add_epi32(_mm256_add_epi32(ones, _mm256_slli_epi32(twos, 1)), _mm256_slli_epi32(fours, 2));
+  const __m256i positive = _mm256_castps_si256(_mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_NLT_UQ));
+  return _mm256_sub_epi32(_mm256_xor_si256(minus, positive), positive);
+}
+
+GEARSHIFT_AVX2 inline float largest_lane(__m256 v) {
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(four, _mm_shuffle_ps(four, four, 1)));
+}
+
+GEARSHIFT_AVX2 void quantize_avx2(const E2m1Recipe& recipe, const float* x, int64_t groups, int8_t* codes,
+                                  float* scales) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  for (int64_t g = 0; g < groups; ++g) {
+    const float* end = x + recipe.group;
+    __m256 largest = _mm256_setzero_ps();
+    // max(value, so far) keeps what it has when the value is NaN.
+    for (const float* at = x; at != end; at += 8)
+      largest = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(at)), largest);
+    const GroupScale scale = scale_of(recipe, largest_lane(largest));
+    scales[g] = scale.scale;
+    const __m256 factor = _mm256_set1_ps(scale.factor);
+    for (; x != end; x += 16, codes += 16) {
+      __m128i bytes = _mm_setzero_si128();
+      if (scale.factor != 0) {
+        const __m256i first = doubled_e2m1(_mm256_mul_ps(_mm256_loadu_ps(x), factor));
+        const __m256i second = doubled_e2m1(_mm256_mul_ps(_mm256_loadu_ps(x + 8), factor));
+        const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+        bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+      }
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), bytes);
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+
+QuantizeE2m1 quantize_e2m1_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa_covers(isa, Isa::avx2)) return quantize_avx2;
+#endif
+  static_cast<void>(isa);
+  return quantize_portable;
+}
+
+}  // namespace gearshift

@@ -1,0 +1,19 @@
+// Activations as doubled e2m1 codes: 2 * e2m1 is an integer in [-12, 12].
+#pragma once
+
+#include "format/mx.h"
+#include "gearshift/device.h"
+
+namespace gearshift {
+
+struct E2m1Recipe {
+  int64_t group;  // 16: NVFP4 (format/nvfp4.h), with `global`; 32: MXFP4 (format/mx.h), with `rule`
+  float global = 1;
+  format::MxRule rule = format::MxRule::floor;
+};
+
+// x[groups * group] -> codes as many, scales[groups], by the recipe bit for bit. Buffers may lie anywhere.
+using QuantizeE2m1 = void (*)(const E2m1Recipe& recipe, const float* x, int64_t groups, int8_t* codes, float* scales);
+QuantizeE2m1 quantize_e2m1_for(Isa isa);
+
+}  // namespace gearshift

@@ -1,0 +1,169 @@
+#include "kernel/cpu/stage/tiles.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernel/cpu/isa.h"
+#include "kernel/cpu/stage/quantize.h"
+#include "kernel/reference/activation.h"
+
+namespace gearshift {
+
+namespace {
+
+// Column of eight at each place of a row's floats or bf16 values.
+constexpr int kNatural[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+constexpr int kFloatPairs[8] = {0, 2, 1, 3, 4, 6, 5, 7};
+constexpr int kBf16Pairs[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+
+bool power_of_two_scales(const ActivationScheme& scheme) {
+  return scheme.rule == ScaleRule::e8m0_floor || scheme.rule == ScaleRule::e8m0_ceil ||
+         scheme.rule == ScaleRule::e8m0_even;
+}
+
+E2m1Recipe e2m1_recipe(const ActivationScheme& scheme, const PartWeights& part) {
+  E2m1Recipe recipe{scheme.group, 1, format::MxRule::floor};
+  if (!power_of_two_scales(scheme)) {
+    recipe.global = nvfp4_input_global(scheme, part);
+  } else if (scheme.rule != ScaleRule::e8m0_floor) {
+    recipe.rule = scheme.rule == ScaleRule::e8m0_ceil ? format::MxRule::ceil : format::MxRule::even;
+  }
+  return recipe;
+}
+
+// ---- one row of a segment into its tile
+// -------------------------------------------------------------------------------
+
+void put_codes(const int8_t* codes, int64_t count, int64_t w, int64_t r, int8_t* tile) {
+  for (int64_t k = 0; k < count; k += 4) std::memcpy(tile + (k / 4 * w + r) * 4, codes + k, 4);
+}
+
+void put_corrections(const int8_t* codes, int64_t count, const TileShape& shape, int32_t bias, int64_t w, int64_t r,
+                     int32_t* correction) {
+  const int64_t unit = shape.unit();
+  for (int64_t first = 0; first < count; first += unit, correction += w) {
+    int32_t low = 0, high = 0;
+    for (int64_t k = first; k < std::min(first + unit, count); k += 4) {
+      low += codes[k] + codes[k + 1];
+      high += codes[k + 2] + codes[k + 3];
+    }
+    if (shape.correction == Correction::span) {
+      correction[r] = -bias * (low + high);
+    } else {
+      correction[r] = static_cast<int32_t>((static_cast<uint32_t>(-bias * low) & 0xffffu) |
+                                           (static_cast<uint32_t>(-bias * high) << 16));
+    }
+  }
+}
+
+void put_floats(const float* values, int64_t count, int64_t w, int64_t r, XOrder order, uint8_t* tile) {
+  if (order == XOrder::bf16_pairs) {
+    auto* to = reinterpret_cast<uint16_t*>(tile) + 2 * r;
+    for (int64_t k = 0; k < count; k += 8) {
+      for (int i = 0; i < 8; i += 2, to += 2 * w) {
+        to[0] = static_cast<uint16_t>(std::bit_cast<uint32_t>(values[k + kBf16Pairs[i]]) >> 16);
+        to[1] = static_cast<uint16_t>(std::bit_cast<uint32_t>(values[k + kBf16Pairs[i + 1]]) >> 16);
+      }
+    }
+    return;
+  }
+  if (order == XOrder::float_pairs) {
+    float* to = reinterpret_cast<float*>(tile) + 2 * r;
+    for (int64_t k = 0; k < count; k += 8) {
+      for (int i = 0; i < 8; i += 2, to += 2 * w) {
+        to[0] = values[k + kFloatPairs[i]];
+        to[1] = values[k + kFloatPairs[i + 1]];
+      }
+    }
+    return;
+  }
+  float* to = reinterpret_cast<float*>(tile) + r;
+  for (int64_t k = 0; k < count; ++k) to[k * w] = values[k];
+}
+
+// ---- a whole row, ready for the product
+// --------------------------------------------------------------------------------
+
+// Loads, quantizes, and puts columns in packed order: values[columns], codes in units of `scales` per activation group.
+double ready_row(const Activations& a, const TileShape& shape, int64_t row, float* values, float* scales,
+                 float* unordered) {
+  const LayerSpec& layer = *a.args->weights->spec;
+  const Scheme& scheme = layer.scheme;
+  const int64_t k = layer.k;
+  float* loaded = a.order == nullptr ? values : unordered;
+  load_row(a.args->x, row, 0, k, *a.part, loaded);
+  const double factor = quantize_row(scheme, *a.part, a.use, a.tensor_scale, loaded, k, scales);
+  const ActivationGroups groups = activation_groups(scheme, k, a.use);
+  if (groups.count > 1 || scales[0] != 1) {
+    for (int64_t i = 0; i < k; ++i) loaded[i] *= scales[i / groups.group];
+  }
+  if (a.order != nullptr) {
+    for (int64_t i = 0; i < shape.columns; ++i) values[i] = a.order[i] < 0 ? 0 : loaded[a.order[i]];
+  } else {
+    std::fill(values + k, values + shape.columns, 0.0f);
+  }
+  return factor;
+}
+
+// Columns enter in their own order, and each activation group is quantized by itself.
+bool by_segments(const Activations& a, const TileShape& shape) {
+  return a.order == nullptr && (shape.x_scales || !quantizes(a.args->weights->spec->scheme, a.use));
+}
+
+}  // namespace
+
+int64_t segment_columns(const Activations& a, const TileShape& shape) {
+  return by_segments(a, shape) ? kBlockColumns : shape.columns;
+}
+
+void pack_tile(const Activations& a, const TileShape& shape, int64_t m0, int64_t tile, int64_t segment,
+               const Tiles& tiles, float* scratch) {
+  const LayerSpec& layer = *a.args->weights->spec;
+  const int64_t w = shape.width(tile);
+  const int64_t step = segment_columns(a, shape);
+  const int64_t k0 = segment * step;
+  const int64_t count = std::min(step, shape.columns - k0);
+  uint8_t* x = tiles.x + (tile * shape.tile_rows * shape.columns + k0 * w) * shape.element_bytes();
+  int32_t* correction = tiles.correction + tile * shape.tile_rows * shape.units() + k0 / shape.unit() * w;
+  float* x_scales = tiles.scales + tile * shape.tile_rows * shape.spans() + k0 / shape.span * w;
+  auto* codes = reinterpret_cast<int8_t*>(scratch + 2 * shape.columns);
+  const bool dwords = shape.order == XOrder::dwords;
+  for (int64_t r = 0; r < w; ++r) {
+    const int64_t row = tile * shape.tile_rows + r;
+    float* values = scratch;
+    if (!by_segments(a, shape)) {
+      tiles.factor[row] = ready_row(a, shape, m0 + row, values, scratch + shape.columns, scratch + 2 * shape.columns);
+    } else {
+      const int64_t stored = std::max<int64_t>(0, std::min(count, layer.k - k0));
+      load_row(a.args->x, m0 + row, k0, stored, *a.part, values);
+      std::fill(values + stored, values + count, 0.0f);
+      if (k0 == 0) tiles.factor[row] = 1;
+    }
+    if (!dwords) {
+      put_floats(values, count, w, r, shape.order, x);
+      continue;
+    }
+    if (shape.x_scales) {
+      const ActivationScheme& scheme = *layer.scheme.activation;
+      float scales[kBlockColumns / 16];
+      const int64_t groups = count / scheme.group;
+      quantize_e2m1_for(active_isa())(e2m1_recipe(scheme, *a.part), values, groups, codes, scales);
+      for (int64_t g = 0; g < groups; ++g) x_scales[g * w + r] = scales[g];
+      if (k0 == 0 && !power_of_two_scales(scheme)) tiles.factor[row] = nvfp4_input_factor(scheme, *a.part);
+    } else {
+      for (int64_t i = 0; i < count; ++i) codes[i] = static_cast<int8_t>(values[i]);
+    }
+    put_codes(codes, count, w, r, reinterpret_cast<int8_t*>(x));
+    put_corrections(codes, count, shape, a.bias, w, r, correction);
+  }
+}
+
+bool exact_in_bf16(const Scheme& scheme, ActivationUse use, DType dtype) {
+  if (!quantizes(scheme, use)) return dtype == DType::bf16 && !scheme.pre_scale;
+  const ActivationScheme& activation = *scheme.activation;
+  return activation.granularity != Granularity::token_group || activation.format == Format::e2m1 ||
+         power_of_two_scales(activation);
+}
+
+}  // namespace gearshift
