@@ -149,11 +149,12 @@ GEARSHIFT_AVX2 inline void put(__m256 value, const float* zeros, __m256 scale, f
 
 GEARSHIFT_AVX2 void decode(const DecodeArgs& args) {
   const ByteTables tables = byte_tables(*args.table);
+  const int shift = shift_of(args.span);
   auto* panel_of_floats = reinterpret_cast<float*>(args.panel);
   for (int64_t k = 0; k < args.columns; k += 8) {
     prefetch_ahead<64>(args.codes + k * 8);
     for (int half = 0; half < 2; ++half) {
-      const int64_t at = k / args.span * 16 + 8 * half;
+      const int64_t at = (k >> shift) * 16 + 8 * half;
       const float* zeros = args.zeros == nullptr ? nullptr : args.zeros + at;
       const __m256 scale = _mm256_loadu_ps(args.scales + at);
       __m256 two[8];

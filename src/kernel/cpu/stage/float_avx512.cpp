@@ -114,11 +114,12 @@ GEARSHIFT_AVX512 inline void put(__m512i codes, __m512 table, __m512 zero, __m51
 
 GEARSHIFT_AVX512 void decode(const DecodeArgs& args) {
   const __m512 table = _mm512_load_ps(args.table->value.data());
+  const int shift = shift_of(args.span);
   for (int64_t p = 0; p < args.panels; ++p) {
     const uint8_t* codes_of_panel = args.codes + p * args.panel_stride;
     for (int64_t k = 0; k < args.columns; k += 8) {
       prefetch_ahead<64>(codes_of_panel + k * 8);
-      const int64_t at = k / args.span * 32 + 16 * p;
+      const int64_t at = (k >> shift) * 32 + 16 * p;
       const __m512 zero = args.zeros == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(args.zeros + at);
       const __m512 scale = _mm512_loadu_ps(args.scales + at);
       const __m512i codes = _mm512_loadu_si512(codes_of_panel + k * 8);
@@ -208,17 +209,18 @@ GEARSHIFT_AVX512 void decode_bf16(const DecodeArgs& args) {
   const __m512i low = _mm512_set1_epi16(15);
   // A code of 0 stands for table.value[0].
   const __m512 base = _mm512_set1_ps(args.table->value[0] + 16);
+  const int shift = shift_of(args.span);
   for (int64_t p = 0; p < args.panels; ++p) {
     const uint8_t* at = args.codes + p * args.panel_stride;
     uint8_t* to = args.panel + 64 * p;
-    __m512i shift = _mm512_setzero_si512();
+    __m512i offset = _mm512_setzero_si512();
     for (int64_t k = 0; k < args.columns; k += 8, at += 64, to += 512) {
       prefetch_ahead<64>(at);
       if constexpr (Zeros) {
-        if (k % args.span == 0) {
-          const __m512 zeros = _mm512_loadu_ps(args.zeros + k / args.span * 32 + 16 * p);
+        if ((k & (args.span - 1)) == 0) {
+          const __m512 zeros = _mm512_loadu_ps(args.zeros + (k >> shift) * 32 + 16 * p);
           const __m512i word = _mm512_cvtps_epi32(_mm512_sub_ps(base, zeros));
-          shift = _mm512_or_si512(word, _mm512_slli_epi32(word, 16));
+          offset = _mm512_or_si512(word, _mm512_slli_epi32(word, 16));
         }
       }
       const __m512i codes = _mm512_loadu_si512(at);
@@ -227,7 +229,7 @@ GEARSHIFT_AVX512 void decode_bf16(const DecodeArgs& args) {
 #pragma GCC unroll 4
       for (int pair = 0; pair < 4; ++pair) {
         __m512i index = four[pair];
-        if constexpr (Zeros) index = _mm512_add_epi16(_mm512_and_si512(index, low), shift);
+        if constexpr (Zeros) index = _mm512_add_epi16(_mm512_and_si512(index, low), offset);
         _mm512_store_si512(to + 128 * pair, _mm512_permutexvar_epi16(index, table));
       }
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "gearshift/device.h"
@@ -88,6 +89,9 @@ Pieces float_panel(Isa isa, bool bf16);
 
 // Scales of `groups` groups of one panel, checkpoint type -> fp32, to out[g * stride + r].
 void decode_scales(Isa isa, DType dtype, const uint8_t* scales, int64_t groups, float* out, int64_t stride);
+
+// k / span without a division.
+inline int shift_of(int64_t span) { return std::countr_zero(static_cast<uint64_t>(span)); }
 
 // ---- per instruction set, each in the file of its name --------------------------------------------------------------
 
