@@ -41,6 +41,7 @@ struct Grouping {
   int64_t rows = 1, cols = 0;
   bool operator==(const Grouping&) const = default;
 };
+std::string_view name(Grouping::Kind kind);
 
 // How the codes of a weight lie in the checkpoint (formats.md sections 2-9).
 enum class Storage : uint8_t {
@@ -126,6 +127,7 @@ struct Module {
 };
 
 enum class LayerKind : uint8_t { linear, experts };
+std::string_view name(LayerKind kind);
 
 // How a row's outputs come from its parts.
 enum class RowOrder : uint8_t { concatenated, interleaved /* gpt-oss: row 2i gate, 2i+1 up */ };
@@ -155,6 +157,7 @@ struct UnknownModule {
 
 struct ModelLayers {
   std::string architecture;              // config.json architectures[0]; "" when unknown
+  std::string model_type;                // config.json model_type, the text model's where it has its own; "" when unknown
   std::string quant_method;              // "" when there is no quantization config
   DType dtype = DType::bf16;             // activations: config.json dtype / torch_dtype
   std::vector<LayerSpec> layers;         // unfused: one per module, natural order of names

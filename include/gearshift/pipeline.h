@@ -131,6 +131,12 @@ struct KernelRow {
   std::string reason;  // why not, or why it stands where it stands
 };
 std::vector<KernelRow> list_kernels(const DeviceProfile& host);
+// Those of the registry that --registry names, which the rows keep alive. Errors: usage.
+struct KernelListing {
+  Registry registry;
+  std::vector<KernelRow> rows;
+};
+Result<KernelListing> list_kernels(const DeviceProfile& host, const Options& options);
 
 struct LaunchTest {
   std::string kernel;

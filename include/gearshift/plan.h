@@ -34,6 +34,10 @@ struct Policy {
   DType dtype = DType::bf16;                                    // activations and outputs
   std::string force_kernel;                                     // run --kernel K: only this one
   int threads = 1;                                              // for workspace sizes
+  // What is assumed of the engine whose registry this is; see Assumptions.
+  std::optional<std::vector<std::string>> with;                 // the whole set of packages; nullopt: the registry's default
+  std::vector<std::string> without;                             // taken from that set
+  std::vector<std::pair<std::string, std::string>> assume;      // fact, value
 };
 
 enum class VerdictKind : uint8_t { selected, eligible, rejected };
@@ -87,6 +91,8 @@ struct Warning {
 
 struct Plan {
   std::string model_path, architecture, quant_method;
+  std::string registry = "gearshift";
+  Assumptions assumptions;
   int64_t linear_layers = 0;   // before fusing
   DeviceProfile device;
   Policy policy;
@@ -96,6 +102,7 @@ struct Plan {
   std::vector<std::string> skipped;
   std::vector<std::string> notes;   // about the store: what could not be used, and why
   std::string hash;            // of the decisions: layers, kernels, ranges, layouts, policy; not of times or paths
+  std::shared_ptr<const void> kernels;  // keeps those of a registry that was read from data
 };
 
 // What the plan is made for.
@@ -108,7 +115,7 @@ struct PlanRequest {
   const Registry* registry = nullptr;
   const Store* store = nullptr;    // nullptr: empty
 };
-// Errors: usage (unknown backend, kernel or family in the policy), fallback_refused (--strict, one detail line per
+// Errors: usage (unknown backend, kernel, family, package or fact in the policy), fallback_refused (--strict, one detail line per
 // layer group), no_kernel (a layer that nothing serves; details: every candidate's reason), self_check (nothing healthy
 // is left because of quarantines).
 Result<Plan> make_plan(PlanRequest request);

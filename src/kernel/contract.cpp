@@ -1,6 +1,7 @@
-// Walks a contract's fields in the order of their declaration; the first that says no is the verdict.
+// Walks a contract's fields stage by stage, in the order of their declaration; the first that says no is the verdict.
 #include <algorithm>
 
+#include "base/text.h"
 #include "gearshift/kernel.h"
 
 namespace gearshift {
@@ -25,25 +26,23 @@ std::string_view name(Stage stage) {
 
 namespace {
 
+// K of the whole layer, whatever part of it a rank holds.
+int64_t full_k(const LayerSpec& layer) { return layer.k; }
+
 std::string text(std::string_view value) { return std::string(value); }
 std::string text(int64_t value) { return std::to_string(value); }
 std::string text(Format value) { return std::string(name(value)); }
 std::string text(Storage value) { return std::string(name(value)); }
 std::string text(DType value) { return std::string(name(value)); }
-std::string text(Grouping::Kind kind) {
-  switch (kind) {
-    case Grouping::Kind::tensor:
-      return "tensor";
-    case Grouping::Kind::row:
-      return "row";
-    case Grouping::Kind::group:
-      return "group";
-    case Grouping::Kind::whole_row:
-      return "whole_row";
-    case Grouping::Kind::block:
-      return "block";
-  }
-  return "";
+std::string text(Grouping::Kind value) { return std::string(name(value)); }
+std::string text(Granularity value) { return std::string(name(value)); }
+
+// "exactly 90", "75 and up", "10x" for a whole generation.
+std::string text(const CapabilityRange& range) {
+  if (range.max == 0) return text(int64_t{range.min}) + " and up";
+  if (range.min == range.max) return "exactly " + text(int64_t{range.min});
+  if (range.min % 10 == 0 && range.max == range.min + 9) return text(int64_t{range.min / 10}) + "x";
+  return text(int64_t{range.min}) + " to " + text(int64_t{range.max});
 }
 
 template <class T>
@@ -84,20 +83,69 @@ std::optional<Refusal> outside(std::string_view field, std::string_view letter, 
   return std::nullopt;
 }
 
-std::optional<Refusal> device_refuses(const Kernel& kernel, const DeviceProfile& device) {
-  const Contract& contract = kernel.contract;
-  // A CPU kernel serves any other platform too, from the host; its instruction set is then the least one.
-  if (kernel.platform != device.platform && kernel.platform != Platform::cpu) {
-    return refusal(Stage::device, "platform", text(name(device.platform)), text(name(kernel.platform)),
-                   "runs on " + text(name(kernel.platform)) + ", not on " + text(name(device.platform)));
+// ---- stages policy and build ----------------------------------------------------------------------------------------
+
+std::string wanted_text(const FactTest& test) {
+  switch (test.kind) {
+    case FactTest::Kind::is:
+      return text(test.value);
+    case FactTest::Kind::is_not:
+      return "anything but " + text(test.value);
+    case FactTest::Kind::at_least:
+      return "at least " + text(test.value);
+    case FactTest::Kind::given:
+      return "stated";
+    case FactTest::Kind::not_given:
+      return "not stated";
   }
+  return "";
+}
+
+std::optional<Refusal> facts_refuse(const Contract& contract, const Assumptions& assumptions, Stage stage) {
+  for (const FactTest& test : contract.facts) {
+    if (test.stage != stage || holds(test, assumptions)) continue;
+    const std::string found = text(assumptions.fact(test.fact)), wanted = wanted_text(test);
+    return refusal(stage, test.fact, found, wanted,
+                   "needs " + text(test.fact) + " to be " + wanted + "; it is assumed to be " +
+                       (found.empty() ? "unset" : found) + " (--assume " + text(test.fact) + "=VALUE)");
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> packages_refuse(const Contract& contract, const Assumptions& assumptions) {
+  for (std::string_view package : contract.packages) {
+    if (assumptions.has_package(package)) continue;
+    return refusal(Stage::build, "packages", "absent", text(package),
+                   "needs " + text(package) + ", which is not assumed to be installed (--with names what is)");
+  }
+  return std::nullopt;
+}
+
+// ---- stage device ---------------------------------------------------------------------------------------------------
+
+// A CPU kernel serves any other platform too, from the host; its instruction set is then the least one.
+std::optional<Refusal> platform_refuses(const Kernel& kernel, const DeviceProfile& device) {
+  if (kernel.platform == device.platform) return std::nullopt;
+  if (kernel.platform == Platform::cpu && kernel.layout != &engine_layout) return std::nullopt;
+  return refusal(Stage::device, "platform", text(name(device.platform)), text(name(kernel.platform)),
+                 "runs on " + text(name(kernel.platform)) + ", not on " + text(name(device.platform)));
+}
+
+std::optional<Refusal> device_refuses(const Kernel& kernel, const Contract& contract, const DeviceProfile& device) {
   if (kernel.platform == Platform::cpu && !isa_covers(device.isa, contract.isa)) {
     return refusal(
         Stage::device, "isa", text(name(device.isa)), text(name(contract.isa)),
         "needs the instruction set " + text(name(contract.isa)) + "; this processor offers " + text(name(device.isa)));
   }
-  if (!contract.archs.empty() &&
-      std::find(contract.archs.begin(), contract.archs.end(), device.arch) == contract.archs.end()) {
+  if (!contract.capabilities.empty() && device.capability > 0 && !lies_in(contract.capabilities, device.capability)) {
+    const std::string found = text(int64_t{device.capability}), wanted = one_of(contract.capabilities);
+    return refusal(Stage::device, "capabilities", found, wanted,
+                   "is for device capability " + wanted + "; " + device.name + " has " + found);
+  }
+  const bool admitted =
+      contract.archs.empty() || std::any_of(contract.archs.begin(), contract.archs.end(),
+                                            [&](std::string_view arch) { return glob_match(arch, device.arch); });
+  if (!admitted) {
     const std::string wanted = one_of(contract.archs);
     return refusal(Stage::device, "archs", device.arch, wanted,
                    "is built for " + wanted + ", the device is " + device.arch);
@@ -105,43 +153,87 @@ std::optional<Refusal> device_refuses(const Kernel& kernel, const DeviceProfile&
   return std::nullopt;
 }
 
-std::optional<Refusal> scheme_refuses(const Contract& contract, const LayerSpec& layer, DType dtype) {
-  const WeightScheme& weight = layer.scheme.weight;
-  if (auto no = outside("weight_formats", contract.weight_formats, weight.format, "weights are")) return no;
-  if (auto no = outside("storages", contract.storages, weight.storage, "weights are stored as")) return no;
-  const bool quantized = layer.scheme.quantized;
-  const Grouping::Kind kind = weight.grouping.kind;
-  if (quantized) {
-    if (auto no = outside("groupings", contract.groupings, kind, "weight scales are per")) return no;
-    if (kind == Grouping::Kind::group || kind == Grouping::Kind::block) {
-      if (auto no = outside("groups", contract.groups, weight.grouping.cols, "columns per scale:")) return no;
-    }
-    if (auto no = outside("scale_dtypes", contract.scale_dtypes, weight.scale, "scales are")) return no;
-  } else if (!layer.modules.empty()) {
-    for (const Module& module : layer.modules) {
-      for (const StoredTensor& tensor : module.tensors) {
-        if (tensor.role != TensorRole::weight) continue;
-        if (auto no = outside("weight_dtypes", contract.weight_dtypes, tensor.dtype, "weights are")) return no;
-      }
+// ---- stage layer ----------------------------------------------------------------------------------------------------
+
+bool is_grouped(const Grouping& grouping) {
+  return grouping.kind == Grouping::Kind::group || grouping.kind == Grouping::Kind::block;
+}
+
+std::optional<Refusal> groups_refuse(const Contract& contract, const LayerSpec& layer) {
+  const Grouping& grouping = layer.scheme.weight.grouping;
+  if (auto no = outside("groupings", contract.groupings, grouping.kind, "weight scales are per")) return no;
+  if (!is_grouped(grouping)) return std::nullopt;
+  const bool full_row = contract.full_row_groups && grouping.cols == full_k(layer);
+  if (!full_row) {
+    if (auto no = outside("groups", contract.groups, grouping.cols, "columns per scale:")) return no;
+  }
+  const Bounds multiple{1, 0, contract.group_multiple};
+  if (auto no = outside("group_multiple", "columns per scale:", multiple, grouping.cols)) return no;
+  if (grouping.kind == Grouping::Kind::block)
+    return outside("group_rows", "rows per scale:", contract.group_rows, grouping.rows);
+  return std::nullopt;
+}
+
+std::optional<Refusal> float_weights_refuse(const Contract& contract, const LayerSpec& layer) {
+  for (const Module& module : layer.modules) {
+    for (const StoredTensor& tensor : module.tensors) {
+      if (tensor.role != TensorRole::weight) continue;
+      if (auto no = outside("weight_dtypes", contract.weight_dtypes, tensor.dtype, "weights are")) return no;
     }
   }
-  if (!contract.activation_formats.empty()) {
-    if (!layer.scheme.activation) {
-      const std::string wanted = one_of(contract.activation_formats);
-      return refusal(Stage::layer, "activation_formats", "none", wanted,
-                     "the checkpoint does not quantize activations; this kernel takes " + wanted);
-    }
-    if (auto no = outside("activation_formats", contract.activation_formats, layer.scheme.activation->format,
-                          "the checkpoint asks for activations in")) {
+  return std::nullopt;
+}
+
+std::optional<Refusal> weights_refuse(const Contract& contract, const LayerSpec& layer) {
+  const WeightScheme& weight = layer.scheme.weight;
+  if (auto no = outside("weight_formats", contract.weight_formats, weight.format, "weights are")) return no;
+  if (!contract.weight_types.empty()) {
+    const std::string type = weight_type(layer.scheme);
+    if (auto no = outside("weight_types", contract.weight_types, std::string_view(type), "weights are")) return no;
+  }
+  if (auto no = outside("storages", contract.storages, weight.storage, "weights are stored as")) return no;
+  if (!layer.scheme.quantized) return float_weights_refuse(contract, layer);
+  if (auto no = groups_refuse(contract, layer)) return no;
+  return outside("scale_dtypes", contract.scale_dtypes, weight.scale, "scales are");
+}
+
+std::optional<Refusal> activations_refuse(const Contract& contract, const LayerSpec& layer) {
+  const std::optional<ActivationScheme>& activation = layer.scheme.activation;
+  if (!activation) {
+    if (contract.activation_formats.empty() || contract.activations_optional) return std::nullopt;
+    const std::string wanted = one_of(contract.activation_formats);
+    return refusal(Stage::layer, "activation_formats", "none", wanted,
+                   "the checkpoint does not quantize activations; this kernel takes " + wanted);
+  }
+  if (auto no = outside("activation_formats", contract.activation_formats, activation->format,
+                        "the checkpoint asks for activations in")) {
+    return no;
+  }
+  if (auto no = outside("activation_granularities", contract.activation_granularities, activation->granularity,
+                        "activation scales are per")) {
+    return no;
+  }
+  if (activation->granularity == Granularity::token_group) {
+    if (auto no = outside("activation_groups", contract.activation_groups, activation->group,
+                          "columns per activation scale:")) {
       return no;
     }
   }
-  return outside("dtypes", contract.dtypes, dtype, "activations and outputs are");
+  if (contract.activation_dynamic && *contract.activation_dynamic != activation->dynamic) {
+    const auto word = [](bool dynamic) { return std::string(dynamic ? "dynamic" : "static"); };
+    const std::string found = word(activation->dynamic), wanted = word(*contract.activation_dynamic);
+    return refusal(Stage::layer, "activation_dynamic", found, wanted,
+                   "activation scales are " + found + "; this kernel takes " + wanted + " ones");
+  }
+  return std::nullopt;
 }
 
 std::optional<Refusal> shape_refuses(const Contract& contract, const LayerSpec& layer) {
   if (auto no = outside("n", "N", contract.n, layer.n)) return no;
   if (auto no = outside("k", "K", contract.k, layer.k)) return no;
+  if (const int width = bits(layer.scheme.weight.format); contract.whole_words && width > 0) {
+    if (auto no = outside("whole_words", "N", {1, 0, 32 / width}, layer.n)) return no;
+  }
   // Divided, because the product of two sizes from a file may not fit.
   if (layer.n > 0 && layer.k > contract.max_weight_elements / layer.n) {
     const std::string limit = text(contract.max_weight_elements);
@@ -151,7 +243,20 @@ std::optional<Refusal> shape_refuses(const Contract& contract, const LayerSpec& 
   return std::nullopt;
 }
 
-std::optional<Refusal> feature_refuses(const Contract& contract, const LayerSpec& layer) {
+std::optional<Refusal> group_fit_refuses(const Contract& contract, const LayerSpec& layer) {
+  const Grouping& grouping = layer.scheme.weight.grouping;
+  const GroupFit fit = contract.group_fit;
+  if (fit == GroupFit::anywhere || !layer.scheme.quantized || !is_grouped(grouping) || grouping.cols <= 0)
+    return std::nullopt;
+  if (fit == GroupFit::local_k_of_narrow_groups && grouping.cols >= full_k(layer)) return std::nullopt;
+  const int64_t k = fit == GroupFit::full_k ? full_k(layer) : layer.k;
+  if (k % grouping.cols == 0) return std::nullopt;
+  return refusal(Stage::layer, "group_fit", text(k), "a multiple of " + text(grouping.cols),
+                 std::string(fit == GroupFit::full_k ? "full K " : "K ") + text(k) + " ends inside a scale group of " +
+                     text(grouping.cols) + " columns");
+}
+
+std::optional<Refusal> features_refuse(const Contract& contract, const LayerSpec& layer) {
   const WeightScheme& weight = layer.scheme.weight;
   const auto without = [](std::string_view field, std::string_view reason) {
     return refusal(Stage::layer, field, "yes", "no", std::string(reason));
@@ -171,23 +276,69 @@ std::optional<Refusal> feature_refuses(const Contract& contract, const LayerSpec
     return without("pre_scale", "activations are multiplied by a stored vector first; this kernel does not do that");
   }
   const Grouping& grouping = weight.grouping;
-  const bool grouped = grouping.kind == Grouping::Kind::group || grouping.kind == Grouping::Kind::block;
-  if (!contract.partial_groups && layer.scheme.quantized && grouped && grouping.cols > 0 && grouping.rows > 0 &&
-      (layer.k % grouping.cols != 0 || layer.n % grouping.rows != 0)) {
+  if (!contract.partial_groups && layer.scheme.quantized && is_grouped(grouping) && grouping.cols > 0 &&
+      grouping.rows > 0 && (layer.k % grouping.cols != 0 || layer.n % grouping.rows != 0)) {
     const std::string group = text(grouping.rows) + " x " + text(grouping.cols);
     return refusal(Stage::layer, "partial_groups", text(layer.n) + " x " + text(layer.k), "whole groups of " + group,
                    "N x K = " + text(layer.n) + " x " + text(layer.k) + " ends inside a scale group of " + group);
+  }
+  const std::optional<ActivationScheme>& activation = layer.scheme.activation;
+  if (!contract.asymmetric_activations && activation && !activation->symmetric) {
+    return without("asymmetric_activations", "activations have zero points; this kernel takes symmetric activations");
+  }
+  if (!contract.both_per_tensor && activation && activation->granularity == Granularity::tensor &&
+      grouping.kind == Grouping::Kind::tensor) {
+    return without("both_per_tensor", "weights and activations have one scale each; this kernel takes finer scales");
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> layer_refuses(const Contract& contract, const LayerCase& layer_case) {
+  const LayerSpec& layer = layer_case.layer;
+  if (auto no = weights_refuse(contract, layer)) return no;
+  if (auto no = activations_refuse(contract, layer)) return no;
+  if (auto no = outside("dtypes", contract.dtypes, layer_case.dtype, "activations and outputs are")) return no;
+  const std::string_view model_type = layer_case.assumptions.model_type;
+  const auto& others = contract.other_model_types;
+  if (std::find(others.begin(), others.end(), model_type) != others.end()) {
+    return refusal(Stage::layer, "other_model_types", text(model_type), "a model type other than " + text(model_type),
+                   "is not used for models of type " + text(model_type));
+  }
+  if (auto no = shape_refuses(contract, layer)) return no;
+  if (auto no = group_fit_refuses(contract, layer)) return no;
+  return features_refuse(contract, layer);
+}
+
+// `check` on the contract, then on what it says for these circumstances.
+template <class Check>
+std::optional<Refusal> first_refusal(const Contract& contract, const LayerCase& layer_case, const Check& check) {
+  if (auto no = check(contract)) return no;
+  for (const ConditionalContract& more : contract.where) {
+    if (!holds(more.when, layer_case)) continue;
+    if (auto no = first_refusal(more.contract, layer_case, check)) return no;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
+std::optional<Refusal> refuses(const Kernel& kernel, const LayerCase& layer_case, Stage last) {
+  const auto first = [&](const auto& check) { return first_refusal(kernel.contract, layer_case, check); };
+  const Assumptions& assumptions = layer_case.assumptions;
+  if (auto no = first([&](const Contract& c) { return facts_refuse(c, assumptions, Stage::policy); })) return no;
+  if (last == Stage::policy) return std::nullopt;
+  if (auto no = first([&](const Contract& c) { return packages_refuse(c, assumptions); })) return no;
+  if (auto no = first([&](const Contract& c) { return facts_refuse(c, assumptions, Stage::build); })) return no;
+  if (last == Stage::build) return std::nullopt;
+  if (auto no = platform_refuses(kernel, layer_case.device)) return no;
+  if (auto no = first([&](const Contract& c) { return device_refuses(kernel, c, layer_case.device); })) return no;
+  if (last == Stage::device) return std::nullopt;
+  return first([&](const Contract& c) { return layer_refuses(c, layer_case); });
+}
+
 std::optional<Refusal> refuses(const Kernel& kernel, const LayerSpec& layer, const DeviceProfile& device, DType dtype) {
-  if (auto no = device_refuses(kernel, device)) return no;
-  if (auto no = scheme_refuses(kernel.contract, layer, dtype)) return no;
-  if (auto no = shape_refuses(kernel.contract, layer)) return no;
-  return feature_refuses(kernel.contract, layer);
+  static const Assumptions none;
+  return refuses(kernel, {layer, device, dtype, none});
 }
 
 }  // namespace gearshift

@@ -23,8 +23,8 @@ const std::vector<KernelList>& host_references() {
   return lists;
 }
 
-const KernelList* find_in(const std::vector<KernelList>& lists, Platform platform, Family family) {
-  for (const KernelList& list : lists) {
+const KernelList* host_reference(Platform platform, Family family) {
+  for (const KernelList& list : host_references()) {
     if (list.platform == platform && list.family == family) return &list;
   }
   return nullptr;
@@ -32,12 +32,45 @@ const KernelList* find_in(const std::vector<KernelList>& lists, Platform platfor
 
 }  // namespace
 
-const KernelList* Registry::find(Platform platform, Family family) const {
-  if (const KernelList* list = find_in(lists, platform, family)) return list;
+const KernelList* Registry::find(const LayerCase& layer_case) const {
+  const Platform platform = layer_case.device.platform;
+  const Family family = layer_case.layer.family;
+  const LayerKind kind = rules.expert_lists ? layer_case.layer.kind : LayerKind::linear;
+  bool anything = false;
   for (const KernelList& list : lists) {
-    if (list.platform == platform) return nullptr;
+    if (list.platform != platform) continue;
+    anything = true;
+    if (list.family == family && list.kind == kind && holds(list.when, layer_case)) return &list;
   }
-  return find_in(host_references(), platform, family);
+  return anything || !rules.host_stands_in ? nullptr : host_reference(platform, family);
+}
+
+const KernelList* Registry::find(Platform platform, Family family) const {
+  LayerSpec layer;
+  layer.family = family;
+  DeviceProfile device;
+  device.platform = platform;
+  static const Assumptions none;
+  return find({layer, device, DType::bf16, none});
+}
+
+const Fact* Registry::find_fact(std::string_view fact_name) const {
+  for (const Fact& fact : facts) {
+    if (fact.name == fact_name) return &fact;
+  }
+  return nullptr;
+}
+
+const Kernel* Registry::find_kernel(std::string_view kernel_name, Platform platform) const {
+  const Kernel* any = nullptr;
+  for (const KernelList& list : lists) {
+    for (const ListEntry& entry : list.entries) {
+      if (entry.kernel->name != kernel_name) continue;
+      if (entry.kernel->platform == platform) return entry.kernel;
+      any = entry.kernel;
+    }
+  }
+  return any;
 }
 
 const Registry& builtin_registry() {
@@ -46,7 +79,7 @@ const Registry& builtin_registry() {
 }
 
 std::span<const std::string_view> known_backends() {
-  static constexpr std::array<std::string_view, 32> backends = {
+  static constexpr std::array<std::string_view, 33> backends = {
       // ours
       "native", "emulation", "reference", "cublaslt",
       // linear layers of serving engines
@@ -55,7 +88,7 @@ std::span<const std::string_view> known_backends() {
       "marlin", "torch", "triton", "xpu", "xpu_woq",
       // their expert layers alone
       "aiter_triton_mxfp4_bf16", "batched_triton", "deep_gemm_mega_moe", "flashinfer_moe_ep_mega_cutedsl",
-      "flashinfer_moe_ep_mega_deep_gemm", "flydsl", "hpc", "rdna3"};
+      "flashinfer_moe_ep_mega_deep_gemm", "flydsl", "hpc", "rdna3", "triton_unfused"};
   return backends;
 }
 

@@ -21,27 +21,11 @@ class Key {
   std::string text_;
 };
 
-std::string_view grouping_word(Grouping::Kind kind) {
-  switch (kind) {
-    case Grouping::Kind::tensor:
-      return "tensor";
-    case Grouping::Kind::row:
-      return "row";
-    case Grouping::Kind::group:
-      return "group";
-    case Grouping::Kind::whole_row:
-      return "whole_row";
-    case Grouping::Kind::block:
-      return "block";
-  }
-  return "";
-}
-
 void add_scheme(const Scheme& scheme, Key* key) {
   const WeightScheme& weight = scheme.weight;
   key->word(name(weight.format)).word(name(weight.storage));
   if (scheme.quantized) {
-    key->word(grouping_word(weight.grouping.kind)).number("", weight.grouping.rows).number("x", weight.grouping.cols);
+    key->word(name(weight.grouping.kind)).number("", weight.grouping.rows).number("x", weight.grouping.cols);
     key->word(name(weight.scale)).flag("zero_points", !weight.symmetric).flag("global", weight.global_scale);
     key->flag("divides", weight.global_divides).flag("act_order", weight.act_order).flag("pre_scale", scheme.pre_scale);
   }

@@ -186,6 +186,9 @@ Result<ModelConfig> read_model_config(const Checkpoint& checkpoint) {
 
   const Json* architectures = model.config->find("architectures");
   if (architectures != nullptr && !architectures->items.empty()) model.architecture = architectures->items[0].string;
+  model.model_type = model.config->text_or("model_type", "");
+  if (const Json* text = model.config->at({"text_config", "model_type"}); text != nullptr && !text->string.empty())
+    model.model_type = text->string;
   for (std::string_view key : {"dtype", "torch_dtype"}) {
     const Json* dtype = model.find(key);
     if (dtype != nullptr && !model.dtype) model.dtype = activation_dtype(dtype->string);

@@ -25,7 +25,7 @@ struct ModelConfig {
   std::shared_ptr<const Json> config;  // config.json; kind null when there is none
   std::shared_ptr<const Json> side;    // the side file that `quant.dict` came from; null otherwise
   QuantConfig quant;
-  std::string architecture;
+  std::string architecture, model_type;  // model_type: the text model's where it has its own
   std::optional<DType> dtype;  // of activations, where a config states it
   bool tied_head = false;      // tie_word_embeddings
   int64_t hidden_layers = 0;   // num_hidden_layers; 0 unknown

@@ -178,6 +178,7 @@ Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown
 
   ModelLayers model;
   model.architecture = config.architecture;
+  model.model_type = config.model_type;
   model.quant_method = config.quant.method;
   model.dtype = activation_dtype(checkpoint, config);
   Collector collector(*reader, allow_unknown, &model);

@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 12> kStorages = {
     "dense", "nibbles",      "dense_bits",  "word_bits",     "gptq_v1",   "gptq_v2",
     "awq",   "rows_in_byte", "quark_order", "quark_reorder", "fp6_bytes", "dense_transposed"};
 constexpr std::array<std::string_view, 3> kGranularities = {"tensor", "token", "token_group"};
+constexpr std::array<std::string_view, 5> kGroupings = {"tensor", "row", "group", "whole_row", "block"};
 
 }  // namespace
 
@@ -31,6 +32,8 @@ int bits(Format format) { return kFormatBits[static_cast<size_t>(format)]; }
 std::string_view name(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
 std::span<const Family> all_families() { return kFamilies; }
 std::string_view name(Storage storage) { return kStorages[static_cast<size_t>(storage)]; }
+std::string_view name(Grouping::Kind kind) { return kGroupings[static_cast<size_t>(kind)]; }
+std::string_view name(LayerKind kind) { return kind == LayerKind::linear ? "linear" : "experts"; }
 std::string_view name(Granularity granularity) { return kGranularities[static_cast<size_t>(granularity)]; }
 
 std::optional<Family> parse_family(std::string_view name) {

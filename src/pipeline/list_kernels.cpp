@@ -2,13 +2,16 @@
 
 #include <set>
 
-#include "gearshift/pipeline.h"
+#include "base/try.h"
+#include "pipeline/options.h"
+#include "pipeline/registries.h"
 
 namespace gearshift {
 
 namespace {
 
 std::string why_not(const Kernel& kernel, const DeviceProfile& host) {
+  if (kernel.layout == &engine_layout) return "is planned with only: nothing of this registry runs here";
   if (kernel.platform != host.platform)
     return fmt::format("runs on {}; this machine was looked at as {}", name(kernel.platform), name(host.platform));
   if (!isa_covers(host.isa, kernel.contract.isa)) {
@@ -17,12 +20,10 @@ std::string why_not(const Kernel& kernel, const DeviceProfile& host) {
   return "";
 }
 
-}  // namespace
-
-std::vector<KernelRow> list_kernels(const DeviceProfile& host) {
+std::vector<KernelRow> rows_of(const Registry& registry, const DeviceProfile& host) {
   std::vector<KernelRow> rows;
   std::set<const Kernel*> seen;
-  for (const KernelList& list : builtin_registry().lists) {
+  for (const KernelList& list : registry.lists) {
     for (const ListEntry& entry : list.entries) {
       if (!seen.insert(entry.kernel).second) continue;
       KernelRow row{entry.kernel, entry.m_min, entry.m_max, false, why_not(*entry.kernel, host)};
@@ -32,6 +33,18 @@ std::vector<KernelRow> list_kernels(const DeviceProfile& host) {
     }
   }
   return rows;
+}
+
+}  // namespace
+
+std::vector<KernelRow> list_kernels(const DeviceProfile& host) { return rows_of(builtin_registry(), host); }
+
+Result<KernelListing> list_kernels(const DeviceProfile& host, const Options& options) {
+  GEARSHIFT_TRY(const Settings settings, read_settings(options));
+  KernelListing listing;
+  GEARSHIFT_TRY(listing.registry, open_registry(settings.registry));
+  listing.rows = rows_of(listing.registry, host);
+  return listing;
 }
 
 }  // namespace gearshift

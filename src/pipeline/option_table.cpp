@@ -17,6 +17,17 @@ constexpr std::array kOptionTable = {
     OptionSpec{"device", "", "D", Kind::value, Use::library, kPlanning, "cpu",
                "cpu, cuda, cuda:1, or a device to plan for that is not here (sm_90, gb10, h200, gfx950 ...); default: "
                "the best one here"},
+    OptionSpec{"registry", "", "gearshift|vllm|FILE", Kind::value, Use::library, kPlanning | kKernels, "gearshift",
+               "the catalogue of kernels to plan with: our own (default), what vLLM would choose, or a file of the same "
+               "form (docs/registry.md); only our own runs"},
+    OptionSpec{"with", "", "P[,P...]", Kind::list, Use::library, kPlanning, "what the engine's own packages bring",
+               "with a registry of another engine: the libraries to assume, all of them (flashinfer, humming, "
+               "deep_gemm, b12x, conch, aiter ...)"},
+    OptionSpec{"without", "", "P[,P...]", Kind::list, Use::library, kPlanning, "none",
+               "libraries to take from that set"},
+    OptionSpec{"assume", "", "NAME=VALUE[,...]", Kind::list, Use::library, kPlanning, "the registry's defaults",
+               "that engine's switches and facts of its build (VLLM_USE_DEEP_GEMM=0, cuda=12.3); this machine's "
+               "environment is never asked"},
     OptionSpec{"linear-backend", "", "B[,FAMILY=B...]", Kind::list, Use::library, kPlanning, "auto",
                "prefer backend B, for all families or for one; auto (default): no filter. A family that B does not "
                "cover falls back, with a warning"},
@@ -62,14 +73,6 @@ constexpr std::array kOptionTable = {
                "compressed-tensors", "how it is written; default compressed-tensors"},
     OptionSpec{"calibration", "", "FILE", Kind::value, Use::library, kQuantize, "",
                "safetensors of activations, one tensor a layer, for static scales"},
-    OptionSpec{"registry", "", "gearshift|vllm|FILE", Kind::value, Use::later, kPlanning, "",
-               "which catalogue of kernels to plan with"},
-    OptionSpec{"with", "", "P[,P]", Kind::list, Use::later, kPlanning, "",
-               "external libraries to assume on a device that is not here"},
-    OptionSpec{"without", "", "P[,P]", Kind::list, Use::later, kPlanning, "",
-               "external libraries to take from that set"},
-    OptionSpec{"assume", "", "NAME=VALUE[,...]", Kind::list, Use::later, kPlanning, "",
-               "switches and build facts of the vllm registry"},
     OptionSpec{"plugin", "", "FILE.so[,FILE...]", Kind::list, Use::later, kPlanning, "", "kernels from elsewhere"},
     OptionSpec{"batch-invariant", "", "", Kind::flag, Use::later, kPlanning, "",
                "only kernels whose result for a token does not depend on the others"},

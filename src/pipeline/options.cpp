@@ -120,6 +120,24 @@ class Reader {
     return pairs;
   }
 
+  // "NAME=VALUE[,NAME=VALUE...]"; an item without '=' goes on with the value before it, which may be a list itself.
+  Result<std::vector<std::pair<std::string, std::string>>> assignments() const {
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (const std::string& value : value_.values) {
+      bool begun = false;
+      for (const std::string& item : split(value, ',')) {
+        const size_t equals = item.find('=');
+        if (equals == 0 || (equals == std::string::npos && !begun)) return wrong(quoted(value), "NAME=VALUE[,...]");
+        if (equals == std::string::npos)
+          pairs.back().second += "," + item;
+        else
+          pairs.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+        begun = true;
+      }
+    }
+    return pairs;
+  }
+
   const std::vector<std::string>& values() const { return value_.values; }
 
  private:
@@ -187,6 +205,12 @@ Result<bool> read_policy_option(std::string_view name, const Reader& reader, Set
     GEARSHIFT_TRY(policy.layers, reader.pairs("GLOB=BACKEND"));
   } else if (name == "single-kernel") {
     GEARSHIFT_TRY(policy.single_kernel, reader.flag());
+  } else if (name == "with") {
+    GEARSHIFT_TRY(policy.with, reader.list());
+  } else if (name == "without") {
+    GEARSHIFT_TRY(policy.without, reader.list());
+  } else if (name == "assume") {
+    GEARSHIFT_TRY(policy.assume, reader.assignments());
   } else if (name == "kernel") {
     GEARSHIFT_TRY(policy.force_kernel, reader.text());
   } else {
@@ -218,10 +242,11 @@ Result<void> read_other_option(std::string_view name, const Reader& reader, Sett
     GEARSHIFT_TRY(settings.container, reader.one_of({"compressed-tensors", "modelopt"}));
   } else {
     const std::pair<std::string_view, std::string*> texts[] = {
-        {"device", &settings.device}, {"max-isa", &settings.max_isa},
-        {"layers", &settings.layers}, {"explain", &settings.explain},
-        {"input", &settings.input},   {"output", &settings.output},
-        {"out", &settings.out},       {"calibration", &settings.calibration}};
+        {"device", &settings.device},    {"max-isa", &settings.max_isa},
+        {"layers", &settings.layers},    {"explain", &settings.explain},
+        {"input", &settings.input},      {"output", &settings.output},
+        {"out", &settings.out},          {"calibration", &settings.calibration},
+        {"registry", &settings.registry}};
     for (const auto& [known, target] : texts) {
       if (known != name) continue;
       GEARSHIFT_TRY(*target, reader.text());

@@ -11,7 +11,8 @@ struct Settings {
   std::optional<DType> dtype;  // nullopt: the checkpoint's
   int threads = 0;             // 0: the cores this process may use
   std::string device = "cpu";
-  std::string max_isa;  // "": what the CPU has
+  std::string registry = "gearshift";  // "vllm", or a file
+  std::string max_isa;                 // "": what the CPU has
   bool fuse = true;
   bool batch_given = false;
   std::string layers;         // glob; "": all

@@ -75,6 +75,7 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   Settings& settings = session.settings_;
   GEARSHIFT_TRY(const DeviceProfile host, host_cpu(settings.max_isa));
   GEARSHIFT_TRY(session.device_, find_device(settings.device, host));
+  GEARSHIFT_TRY(session.registry_, open_registry(settings.registry));
   GEARSHIFT_TRY(session.checkpoint_, Checkpoint::open(model));
   GEARSHIFT_TRY(session.model_, read_layers(session.checkpoint_, !settings.layers.empty()));
   std::vector<LayerSpec> rows = settings.fuse ? fuse(session.model_.layers) : session.model_.layers;
@@ -111,6 +112,11 @@ Result<void> Session::require_device() const {
 }
 
 Result<void> Session::require_weights() const {
+  if (registry_.storage != nullptr) {
+    return usage(fmt::format("--registry {}", printable(settings_.registry)),
+                 "kernels of another engine, of which nothing runs here", "the registry gearshift",
+                 "`gearshift plan` plans with it");
+  }
   if (!checkpoint_.files().empty()) return {};
   return usage(printable(checkpoint_.path()), "a configuration without weights", "a checkpoint with safetensors files",
                "`gearshift plan` works from the configuration alone");

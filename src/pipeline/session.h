@@ -3,6 +3,7 @@
 
 #include "gearshift/checkpoint.h"
 #include "pipeline/options.h"
+#include "pipeline/registries.h"
 
 namespace gearshift {
 
@@ -12,11 +13,13 @@ class Session {
   static Result<Session> open(const std::string& model, const Options& options);
 
   // The plan under what `store` knows now. Equal stores give equal plans.
-  Result<Plan> plan(const Registry& registry = builtin_registry()) const;
+  Result<Plan> plan() const { return plan(registry_); }
+  Result<Plan> plan(const Registry& registry) const;
   // Usage error where the device planned for is not in this machine.
   Result<void> require_device() const;
-  // What `run` and `verify` need besides: weights (usage error for a config.json alone), and memory for activations and
-  // scratch of the largest batch (runtime error).
+  // What `run` and `verify` need besides: a registry whose kernels run here and weights (usage errors for another
+  // engine's registry and for a config.json alone), and memory for activations and scratch of the largest batch
+  // (runtime error).
   Result<void> require_weights() const;
   Result<void> require_memory(const Plan& plan) const;
 
@@ -40,6 +43,7 @@ class Session {
   ModelLayers model_;
   std::vector<LayerSpec> rows_;
   DeviceProfile device_;
+  Registry registry_;
 };
 
 // A row matches by its own name, by the name of a part as shown, or by that of a module.

@@ -13,10 +13,11 @@ namespace gearshift {
 using MeasuredPoints = std::map<int64_t, const MeasuredTime*>;
 
 struct Choice {
-  const LayerSpec& layer;
+  const LayerSpec& layer;  // as the registry sees it
   const RequestRule& request;
   const SelectionContext& context;
-  std::vector<GatedCandidate> candidates;  // list order
+  std::vector<ListEntry> lines;            // list order, after the registry's moves
+  std::vector<GatedCandidate> candidates;  // one for each line
   LayoutChoice layout;                     // assignments by position in `candidates`
   bool heard = false;                      // the request filters this list
   bool filtered = false;                   // and serves every batch size: nobody else is looked at

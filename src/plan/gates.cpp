@@ -20,6 +20,14 @@ std::optional<Refusal> refused_by_name(const Kernel& kernel, Family family, cons
   return std::nullopt;
 }
 
+std::optional<Refusal> refused_by_fact(const Kernel& kernel, const SelectionContext& context) {
+  const std::string_view fact = context.registry.rules.disabling_fact;
+  if (fact.empty()) return std::nullopt;
+  const std::vector<std::string> names = split(context.assumptions.fact(fact), ',');
+  if (std::find(names.begin(), names.end(), kernel.name) == names.end()) return std::nullopt;
+  return Refusal{Stage::policy, std::string(fact), std::string(kernel.name), "", "is disabled by " + std::string(fact)};
+}
+
 std::optional<Refusal> refused_by_arithmetic(const Kernel& kernel, const LayerSpec& layer, const Policy& policy) {
   if (policy.arithmetic != Arithmetic::exact || !upgrades_activations(kernel, layer)) return std::nullopt;
   const std::string found(activation_word(kernel, layer, policy.dtype));
@@ -78,17 +86,19 @@ bool disables(const std::string& pattern, const Kernel& kernel, Family family) {
   return glob_match(pattern, kernel.name) || glob_match(pattern, kernel.backend) || glob_match(pattern, name(family));
 }
 
-GatedCandidate pass_gates(const ListEntry& entry, const LayerSpec& layer, const std::string& layer_class,
-                          const SelectionContext& context) {
+GatedCandidate pass_gates(const ListEntry& entry, const LayerCase& layer_case, const std::string& layer_class,
+                          const SelectionContext& context, OpenGates open) {
   const Kernel& kernel = *entry.kernel;
+  const LayerSpec& layer = layer_case.layer;
   const Policy& policy = context.policy;
   GatedCandidate candidate;
   candidate.entry = &entry;
 
   candidate.refusal = refused_by_name(kernel, layer.family, policy);
+  if (!candidate.refusal && !open.disabled) candidate.refusal = refused_by_fact(kernel, context);
   candidate.left_out = candidate.refusal.has_value();
   if (!candidate.refusal) candidate.refusal = refused_by_arithmetic(kernel, layer, policy);
-  if (!candidate.refusal) candidate.refusal = refuses(kernel, layer, context.device, policy.dtype);
+  if (!candidate.refusal) candidate.refusal = refuses(kernel, layer_case, open.layer ? Stage::device : Stage::layer);
   if (candidate.refusal) return candidate;
 
   candidate.contract_allows = batches_of_contract(kernel.contract, layer.n);

@@ -12,6 +12,14 @@ struct SelectionContext {
   const DeviceProfile& device;
   const Policy& policy;
   const Store& store;
+  const Registry& registry;
+  const Assumptions& assumptions;
+};
+
+// Gates that a registry's rules open for a kernel.
+struct OpenGates {
+  bool disabled = false;  // RegistryRules::disabling_fact
+  bool layer = false;     // what the contract says of the layer
 };
 
 struct GatedCandidate {
@@ -22,8 +30,8 @@ struct GatedCandidate {
   BatchSet allowed;                            // the same less quarantines; empty when refused
   std::vector<const Quarantine*> quarantines;  // those that take batch sizes away
 };
-GatedCandidate pass_gates(const ListEntry& entry, const LayerSpec& layer, const std::string& layer_class,
-                          const SelectionContext& context);
+GatedCandidate pass_gates(const ListEntry& entry, const LayerCase& layer_case, const std::string& layer_class,
+                          const SelectionContext& context, OpenGates open = {});
 
 // True when an item of --disable means this kernel, its backend or the family.
 bool disables(const std::string& pattern, const Kernel& kernel, Family family);

@@ -44,6 +44,13 @@ void add(Canonical& out, const Policy& policy) {
   out.field(policy.single_kernel).field(name(policy.dtype)).field(policy.force_kernel);
 }
 
+void add(Canonical& out, const Assumptions& assumptions) {
+  out.field(static_cast<int64_t>(assumptions.packages.size()));
+  for (const std::string& package : assumptions.packages) out.field(package);
+  out.field(static_cast<int64_t>(assumptions.facts.size()));
+  for (const auto& [fact, value] : assumptions.facts) out.field(fact).field(value).field(assumptions.is_given(fact));
+}
+
 void add(Canonical& out, const LayerPlan& row) {
   out.field(row.layer.name).field(row.decision->layer_class).field(static_cast<int64_t>(row.layer.parts.size()));
   for (const std::string& part : row.layer.parts) out.field(part);
@@ -60,6 +67,7 @@ void add(Canonical& out, const LayerPlan& row) {
 std::string decision_hash(const Plan& plan) {
   Canonical out;
   add(out, plan.policy);
+  add(out.field(plan.registry), plan.assumptions);
   out.field(static_cast<int64_t>(plan.layers.size()));
   for (const LayerPlan& row : plan.layers) add(out, row);
   const XXH128_hash_t hash = XXH3_128bits(out.text().data(), out.text().size());

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "plan/assumed.h"
 #include "plan/hash.h"
 #include "plan/policy_names.h"
 #include "plan/refusals.h"
+#include "plan/registry_rules.h"
 
 namespace gearshift {
 
@@ -42,26 +45,22 @@ const PlannedRange& range_for(const Decision& decision, int64_t m) {
 
 namespace {
 
-// Selections per (rule, layer class): a model of thousands of rows has tens of classes.
+// Selections per (rule, route, layer class): a model of thousands of rows has tens of classes.
 class Selections {
  public:
-  Selections(const std::vector<RequestRule>& rules, const Registry& registry, const SelectionContext& context)
-      : rules_(rules), registry_(registry), context_(context) {}
+  Selections(const std::vector<RequestRule>& rules, const SelectionContext& context)
+      : rules_(rules), context_(context) {}
 
-  std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule) {
-    std::shared_ptr<const Selection>& selection = cache_[{rule, layer_class(layer)}];
-    if (!selection) {
-      const KernelList* list = registry_.find(context_.device.platform, layer.family);
-      selection = std::make_shared<const Selection>(select(layer, rules_[rule], list, context_));
-    }
+  std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const Route* route) {
+    std::shared_ptr<const Selection>& selection = cache_[{rule, route, layer_class(layer)}];
+    if (!selection) selection = std::make_shared<const Selection>(select(layer, rules_[rule], route, context_));
     return selection;
   }
 
  private:
   const std::vector<RequestRule>& rules_;
-  const Registry& registry_;
   const SelectionContext& context_;
-  std::map<std::pair<size_t, std::string>, std::shared_ptr<const Selection>> cache_;
+  std::map<std::tuple<size_t, const Route*, std::string>, std::shared_ptr<const Selection>> cache_;
 };
 
 // Names and patterns of the policy that touched nothing, in the order rules, then --disable; each once.
@@ -95,17 +94,25 @@ Result<Plan> make_plan(PlanRequest request) {
   static const Store empty_store;
   const Registry& registry = request.registry ? *request.registry : builtin_registry();
   GEARSHIFT_TRY(Policy policy, checked_policy(std::move(request.policy), registry));
-  const SelectionContext context{request.device, policy, request.store ? *request.store : empty_store};
+  GEARSHIFT_TRY(Assumed assumed, assumed_by(policy, registry, request.device));
+  if (request.model) {
+    assumed.assumptions.quant_method = request.model->quant_method;
+    assumed.assumptions.model_type = request.model->model_type;
+  }
+  const SelectionContext context{request.device, policy, request.store ? *request.store : empty_store, registry,
+                                 assumed.assumptions};
   const std::vector<RequestRule> rules = request_rules(policy);
 
-  Selections selections(rules, registry, context);
+  Selections selections(rules, context);
   std::vector<SelectedRow> rows;
   std::set<size_t> used_rules;
   Plan plan;
   plan.layers.reserve(request.layers.size());
   for (LayerSpec& layer : request.layers) {
+    const Route* route = route_of(layer, context);
+    if (route != nullptr && route->family) layer.family = *route->family;
     const size_t rule = request_for(rules, layer);
-    const std::shared_ptr<const Selection> selection = selections.of(layer, rule);
+    const std::shared_ptr<const Selection> selection = selections.of(layer, rule, route);
     if (selection->requested || !rules[rule].asks()) used_rules.insert(rule);
     plan.layers.push_back({std::move(layer), {selection, &selection->decision}});
     rows.push_back({&plan.layers.back().layer, selection.get()});
@@ -116,12 +123,16 @@ Result<Plan> make_plan(PlanRequest request) {
   static const std::vector<UnknownModule> none;
   plan.warnings = warnings_of(rows, request.model ? request.model->unknown : none, context);
   plan.unused = unused_of(rules, used_rules, rows, policy);
+  plan.unused.insert(plan.unused.end(), assumed.unused.begin(), assumed.unused.end());
   if (request.model) {
     plan.architecture = request.model->architecture;
     plan.quant_method = request.model->quant_method;
     plan.linear_layers = static_cast<int64_t>(request.model->layers.size());
     plan.skipped = request.model->skipped;
   }
+  plan.registry = registry.name;
+  plan.kernels = registry.storage;
+  plan.assumptions = std::move(assumed.assumptions);
   plan.device = std::move(request.device);
   plan.policy = std::move(policy);
   plan.hash = decision_hash(plan);

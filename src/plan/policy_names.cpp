@@ -25,42 +25,37 @@ Names backend_names(const Registry& registry) {
   std::set<std::string_view> names(known.begin(), known.end());
   for (const KernelList& list : registry.lists)
     for (const ListEntry& entry : list.entries) names.insert(entry.kernel->backend);
+  names.erase("");  // kernels that no request can name
   return sorted(std::move(names));
 }
 
 std::string listed(const Names& names) { return join(std::vector<std::string>(names.begin(), names.end()), ", "); }
 
-ErrorInfo unknown_name(std::string option, std::string_view what, const std::string& word, const Names& valid) {
-  ErrorInfo error;
-  error.code = ErrorCode::usage;
-  error.subject = std::move(option);
-  error.found = "'" + printable(word) + "'";
-  error.wanted = std::string(what) + ": " + listed(valid);
-  const std::vector<std::string> near = near_names(word, valid);
-  if (!near.empty()) error.hint = "did you mean " + join(near, ", ") + "?";
-  return error;
-}
-
-ErrorInfo wrong_value(std::string option, std::string found, std::string wanted) {
-  ErrorInfo error;
-  error.code = ErrorCode::usage;
-  error.subject = std::move(option);
-  error.found = std::move(found);
-  error.wanted = std::move(wanted);
-  return error;
-}
-
 bool has(const Names& names, std::string_view word) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
-Result<void> check_backend(std::string& backend, const std::string& option, const Names& backends) {
+// "FlashInfer-CUTLASS" -> "flashinfer_cutlass".
+std::string folded(std::string_view backend) {
+  std::string word = lower(backend);
+  std::replace(word.begin(), word.end(), '-', '_');
+  return word;
+}
+
+struct BackendNames {
+  Names valid;
+  bool folds = false;
+};
+
+Result<void> check_backend(std::string& backend, const std::string& option, const BackendNames& names) {
+  const Names& backends = names.valid;
   if (backend.empty()) backend = "auto";
+  if (names.folds) backend = folded(backend);
   if (!has(backends, backend)) return unknown_name(option, "a backend", backend, backends);
   return {};
 }
 
-Result<void> check_choice(BackendChoice& choice, const std::string& option, const Names& backends) {
+Result<void> check_choice(BackendChoice& choice, const std::string& option, const BackendNames& backends) {
   GEARSHIFT_CHECK(check_backend(choice.global, option, backends));
   for (auto& [family, backend] : choice.families) GEARSHIFT_CHECK(check_backend(backend, option, backends));
   return {};
@@ -81,16 +76,37 @@ Result<void> check_disabled(const std::vector<std::string>& disable, const Names
 
 }  // namespace
 
+ErrorInfo unknown_name(std::string option, std::string_view what, const std::string& word,
+                       const std::vector<std::string_view>& valid) {
+  ErrorInfo error;
+  error.code = ErrorCode::usage;
+  error.subject = std::move(option);
+  error.found = "'" + printable(word) + "'";
+  error.wanted = std::string(what) + ": " + listed(valid);
+  const std::vector<std::string> near = near_names(word, valid);
+  if (!near.empty()) error.hint = "did you mean " + join(near, ", ") + "?";
+  return error;
+}
+
+ErrorInfo wrong_value(std::string option, std::string found, std::string wanted) {
+  ErrorInfo error;
+  error.code = ErrorCode::usage;
+  error.subject = std::move(option);
+  error.found = std::move(found);
+  error.wanted = std::move(wanted);
+  return error;
+}
+
 Result<Policy> checked_policy(Policy policy, const Registry& registry) {
   const Names kernels = kernel_names(registry);
-  Names backends = backend_names(registry);
-  if (!has(backends, "auto")) backends.insert(backends.begin(), "auto");
+  BackendNames backends{backend_names(registry), registry.rules.folds_backend_names};
+  if (!has(backends.valid, "auto")) backends.valid.insert(backends.valid.begin(), "auto");
 
   GEARSHIFT_CHECK(check_choice(policy.linear, "--linear-backend", backends));
   GEARSHIFT_CHECK(check_choice(policy.moe, "--moe-backend", backends));
   for (auto& [glob, backend] : policy.layers)
     GEARSHIFT_CHECK(check_backend(backend, "--layer " + printable(glob), backends));
-  GEARSHIFT_CHECK(check_disabled(policy.disable, kernels, backends));
+  GEARSHIFT_CHECK(check_disabled(policy.disable, kernels, backends.valid));
   if (!policy.force_kernel.empty() && !has(kernels, policy.force_kernel))
     return unknown_name("--kernel", "a kernel", policy.force_kernel, kernels);
 

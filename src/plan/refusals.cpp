@@ -49,6 +49,7 @@ ErrorInfo no_kernel(const std::vector<RowGroup>& groups, const SelectionContext&
   error.subject = printable(first.layer->name);
   error.found = "no " + std::string(quarantined ? "healthy " : "") + "kernel for " + shape(*first.layer) + " at " +
                 text(first.selection->unserved) + " on " + context.device.name;
+  if (!first.selection->bound_by.empty()) error.found += " among those that " + first.selection->bound_by + " asks for";
   error.wanted = "a kernel for every batch size";
   error.hint =
       quarantined ? "what gave wrong numbers is quarantined and not used again" : "each candidate's reason follows";

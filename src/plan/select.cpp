@@ -5,15 +5,17 @@
 #include "plan/arithmetic.h"
 #include "plan/choice.h"
 #include "plan/measured.h"
+#include "plan/registry_rules.h"
 
 namespace gearshift {
 namespace {
 
-std::vector<Contender> contenders_of(const Choice& choice) {
+// `binding`: only kernels of the requested backend.
+std::vector<Contender> contenders_of(const Choice& choice, bool binding) {
   std::vector<Contender> contenders;
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     const GatedCandidate& candidate = choice.candidates[i];
-    if (candidate.refusal) continue;
+    if (candidate.refusal || (binding && !asked_for(candidate, choice.request))) continue;
     Contender contender;
     contender.candidate = i;
     contender.tier = choice.heard && !asked_for(candidate, choice.request) ? 1 : 0;
@@ -39,6 +41,24 @@ void decide_fallback(const Choice& choice, const BatchSet& missing, Selection& s
              std::string(name(choice.context.device.platform)) + " in this build";
   }
   selection.decision.fallback = PlanFallback{choice.request.backend, std::move(reason)};
+}
+
+// A forced kernel of another backend than the requested one.
+void decide_override(const Choice& choice, const Force& force, const BatchSet& missing, Selection& selection) {
+  if (!selection.requested || missing.empty()) return;
+  selection.fallback = FallbackKind::not_usable;
+  selection.decision.fallback =
+      PlanFallback{choice.request.backend, std::string(force.kernel) + " is forced: " + std::string(force.why)};
+}
+
+// Whether some line before the first chosen one failed a gate, the backend filter aside.
+bool passed_over(const Choice& choice) {
+  if (choice.layout.assignments.empty()) return false;
+  const size_t first = choice.layout.assignments.front().candidate;
+  return std::any_of(choice.candidates.begin(), choice.candidates.begin() + static_cast<std::ptrdiff_t>(first),
+                     [&](const GatedCandidate& candidate) {
+                       return candidate.refusal && !(choice.filtered && !asked_for(candidate, choice.request));
+                     });
 }
 
 // ---- what follows from the chosen kernels ---------------------------------------------------------------------------
@@ -98,8 +118,9 @@ void fill_memory(const Choice& choice, Decision& decision) {
 
 bool can_run_here(const DeviceProfile& device, const Decision& decision) {
   return device.present && device.platform == Platform::cpu &&
-         std::all_of(decision.ranges.begin(), decision.ranges.end(),
-                     [](const PlannedRange& range) { return range.kernel->platform == Platform::cpu; });
+         std::all_of(decision.ranges.begin(), decision.ranges.end(), [](const PlannedRange& range) {
+           return range.kernel->platform == Platform::cpu && range.kernel->layout != &engine_layout;
+         });
 }
 
 // ---- quarantines ----------------------------------------------------------------------------------------------------
@@ -115,10 +136,12 @@ std::vector<std::string> quarantine_notes(const Choice& choice) {
   return notes;
 }
 
-bool served_without_quarantines(const std::vector<GatedCandidate>& candidates, const BatchSet& unserved) {
+bool served_without_quarantines(const Choice& choice, const BatchSet& unserved) {
   BatchSet allowed;
-  for (const GatedCandidate& candidate : candidates)
-    if (!candidate.refusal || candidate.refusal->stage == Stage::self_check)
+  for (const GatedCandidate& candidate : choice.candidates)
+    if (choice.filtered && !asked_for(candidate, choice.request))
+      continue;
+    else if (!candidate.refusal || candidate.refusal->stage == Stage::self_check)
       for (BatchRange range : candidate.contract_allows.ranges()) allowed.add(range);
   return std::all_of(unserved.ranges().begin(), unserved.ranges().end(),
                      [&](BatchRange range) { return allowed.contains(range); });
@@ -126,24 +149,36 @@ bool served_without_quarantines(const std::vector<GatedCandidate>& candidates, c
 
 }  // namespace
 
-Selection select(const LayerSpec& layer, const RequestRule& request, const KernelList* list,
+Selection select(const LayerSpec& layer, const RequestRule& asked, const Route* route,
                  const SelectionContext& context) {
   Selection selection;
   Decision& decision = selection.decision;
   decision.layer_class = layer_class(layer);
 
-  Choice choice{layer, request, context, {}, {}, false, false};
-  if (list != nullptr)
-    for (const ListEntry& entry : list->entries)
-      choice.candidates.push_back(pass_gates(entry, layer, decision.layer_class, context));
+  const RegistryRules& rules = context.registry.rules;
+  const LayerSpec seen = as_seen(layer, context);
+  const RequestRule request = as_heard(asked, case_of(seen, asked, context), rules);
+  const LayerCase layer_case = case_of(seen, request, context);
+  const RequestRules& request_rules = seen.kind == LayerKind::experts ? rules.experts : rules.linear;
+
+  Choice choice{seen, request, context, lines_of(layer_case, context), {}, {}, false, false};
+  const Force* force = force_of(layer_case, context);
+  if (force != nullptr) add_forced_line(*force, layer_case, context, choice.lines);
+  for (const ListEntry& line : choice.lines)
+    choice.candidates.push_back(candidate_of(line, layer_case, route, force, decision.layer_class, context));
 
   const bool covered = std::any_of(choice.candidates.begin(), choice.candidates.end(),
                                    [&](const GatedCandidate& candidate) { return asked_for(candidate, request); });
-  const bool speaks_of_layer = covered || request.scope != RequestRule::Scope::global || layer.family != Family::bf16;
+  const bool refused_uncovered = request_rules.not_covered == Unserved::is_refused;
+  const bool speaks_of_layer =
+      covered || refused_uncovered || request.scope != RequestRule::Scope::global || seen.family != Family::bf16;
   selection.requested = request.asks() && speaks_of_layer && context.policy.force_kernel.empty();
-  choice.heard = selection.requested && covered;
+  choice.heard = selection.requested && force == nullptr && (covered || refused_uncovered);
+  const bool binding =
+      choice.heard && (covered ? request_rules.not_usable : request_rules.not_covered) == Unserved::is_refused;
+  if (binding) selection.bound_by = request.option();
 
-  choice.layout = choose_layout(contenders_of(choice));
+  choice.layout = choose_layout(contenders_of(choice, binding));
   BatchSet served_as_asked;
   for (const Assignment& assignment : choice.layout.assignments)
     if (asked_for(choice.candidates[assignment.candidate], request)) served_as_asked.add(assignment.range);
@@ -151,18 +186,22 @@ Selection select(const LayerSpec& layer, const RequestRule& request, const Kerne
   choice.layer_class = decision.layer_class;
   choice.times = measured_points(choice);
   choice.layout.assignments = with_measurements(choice);
-  choice.filtered = choice.heard && missing.empty();
-  decide_fallback(choice, missing, selection);
+  choice.filtered = choice.heard && (binding || missing.empty());
+  if (force != nullptr)
+    decide_override(choice, *force, missing, selection);
+  else if (!binding)
+    decide_fallback(choice, missing, selection);
 
   decision.candidates = verdicts_of(choice);
   selection.quarantined = quarantine_notes(choice);
   selection.unserved = batches(choice.layout.assignments).complement();
+  selection.passed_over = passed_over(choice);
   fill_ranges(choice, decision);
   if (!selection.unserved.empty()) {
-    selection.unserved_by_quarantine = served_without_quarantines(choice.candidates, selection.unserved);
+    selection.unserved_by_quarantine = served_without_quarantines(choice, selection.unserved);
     return selection;
   }
-  fill_arithmetic(layer, decision);
+  fill_arithmetic(seen, decision);
   fill_memory(choice, decision);
   decision.runnable = can_run_here(context.device, decision);
   return selection;

@@ -19,11 +19,13 @@ struct Selection {
   BatchSet unserved;                     // batch sizes that no candidate serves
   bool unserved_by_quarantine = false;   // without quarantines there were none
   std::vector<std::string> quarantined;  // "KERNEL for M 17 and up: REASON", for each row that took something away
+  bool passed_over = false;              // a line before the chosen ones was ruled out, and not by the request
+  std::string bound_by;                  // the request that only kernels of its backend may serve, ""
 };
 
-// `list` may be nullptr: nothing is registered. A global request is not heard by unquantized layers whose list has no
-// kernel of that backend: it speaks of quantized families.
-Selection select(const LayerSpec& layer, const RequestRule& request, const KernelList* list,
+// `route` is the one that brought the layer to its family's list, or nullptr. A global request is not heard by
+// unquantized layers whose list has no kernel of that backend: it speaks of quantized families.
+Selection select(const LayerSpec& layer, const RequestRule& request, const Route* route,
                  const SelectionContext& context);
 
 }  // namespace gearshift

@@ -110,8 +110,9 @@ std::vector<Saying> sayings_of(const LayerSpec& layer, const Selection& selectio
   if (selection.fallback != FallbackKind::none)
     sayings.push_back({selection.fallback == FallbackKind::not_covered ? "backend_not_covered" : "backend_not_usable",
                        decision.fallback->requested, decision.fallback->reason});
-  if (std::all_of(decision.ranges.begin(), decision.ranges.end(),
-                  [](const PlannedRange& range) { return is_slow(*range.kernel); }))
+  const bool expected = context.registry.rules.emulation_is_expected && !selection.passed_over;
+  if (!expected && std::all_of(decision.ranges.begin(), decision.ranges.end(),
+                               [](const PlannedRange& range) { return is_slow(*range.kernel); }))
     sayings.push_back({"emulation", "", why_slow(layer, decision, context.device)});
   if (!decision.differs.empty()) sayings.push_back({"activation_upgraded", "", why_upgraded(layer, decision, context)});
   if (!selection.quarantined.empty()) sayings.push_back({"quarantined", "", join(selection.quarantined, "; ")});

@@ -10,7 +10,7 @@ namespace gearshift {
 
 struct ContractField {
   std::string name;
-  std::vector<std::string> values;  // any one of these
+  std::vector<std::string> values;  // any one of these; of packages and facts all
 };
 std::vector<ContractField> contract_fields(const Kernel& kernel);
 // "as the checkpoint" or "16-bit": which activations enter the product.

@@ -20,7 +20,7 @@ std::string dtype_word(DType dtype) { return dtype == DType::f16 ? "fp16" : dtyp
 
 void write_policy(JsonWriter& json, const Plan& plan) {
   const Policy& policy = plan.policy;
-  json.key("policy").begin_object();
+  json.key("policy").begin_object().member("registry", plan.registry);
   json.member("linear_backend", policy.linear.global.empty() ? "auto" : policy.linear.global.c_str());
   write_overrides(json, "overrides", policy.linear);
   json.member("moe_backend", policy.moe.global.empty() ? "auto" : policy.moe.global.c_str());
@@ -33,6 +33,10 @@ void write_policy(JsonWriter& json, const Plan& plan) {
   json.member("strict", policy.strict).member("selection", policy.selection);
   json.list("batch", policy.batch).list("unused", plan.unused).list("disable", policy.disable);
   json.member("arithmetic", name(policy.arithmetic)).member("single_kernel", policy.single_kernel);
+  json.list("packages", plan.assumptions.packages);
+  json.key("assume").begin_object(JsonWriter::Line::single);
+  for (const std::string& fact : plan.assumptions.given) json.member(fact, plan.assumptions.fact(fact));
+  json.end();
   json.member("dtype", dtype_word(policy.dtype)).member_or_null("kernel", policy.force_kernel);
   json.end();
 }
