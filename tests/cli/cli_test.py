@@ -5,7 +5,7 @@ import json, os, random, struct, subprocess, sys, tempfile, unittest
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
 VERBS = ["plan", "run", "verify", "tune", "bench", "quantize", "inspect", "diff", "kernels", "devices", "doctor", "store", "completion"]
 LATER_VERBS = ["tune", "bench", "diff", "store"]
-LATER_OPTIONS = ["--registry vllm", "--with flashinfer", "--without flashinfer", "--assume a=b", "--plugin x.so", "--batch-invariant",
+LATER_OPTIONS = ["--plugin x.so", "--batch-invariant",
                  "--memory-budget 1", "--tp 2", "--lock x.json", "--html x.html"]
 N, K = 48, 64
 
@@ -101,6 +101,68 @@ class Case(unittest.TestCase):
         for name in names:
             self.assertIn(name, done.said)
         return done
+
+
+class OtherRegistries(Case):
+    def kernels_of(self, *options):
+        plan = self.document("plan", self.model, *options)
+        return {row["name"]: [k["kernel"] for k in row["kernels"]] for row in plan["layers"]}, plan
+
+    def test_what_vllm_would_choose(self):
+        kernels, plan = self.kernels_of("--registry", "vllm", "--device", "sm_90")
+        self.assertEqual(kernels["model.layers.0.mlp.up_proj"], ["MarlinNvFp4LinearKernel"])
+        self.assertEqual(kernels["lm_head"], ["UnquantizedLinearMethod"])
+        self.assertEqual(plan["policy"]["registry"], "vllm")
+        self.assertEqual(plan["policy"]["packages"][0], "deep_gemm")
+        self.assertIn("activation_upgraded", [w["code"] for w in plan["warnings"]])
+        kernels, _ = self.kernels_of("--registry", "vllm", "--device", "sm_120", "--without", "flashinfer")
+        self.assertEqual(kernels["model.layers.0.mlp.up_proj"], ["CutlassNvFp4LinearKernel"])
+        kernels, plan = self.kernels_of("--registry=vllm", "--device=sm_90", "--assume",
+                                        "VLLM_DISABLED_KERNELS=MarlinNvFp4LinearKernel,FlashInferTrtllmNvFp4LinearKernel,cuda=12.9")
+        self.assertEqual(kernels["model.layers.0.mlp.up_proj"], ["FlashInferCudnnNvFp4LinearKernel"])
+        self.assertEqual(plan["policy"]["assume"]["cuda"], "12.9")
+
+    def test_where_vllm_would_raise(self):
+        self.bad(3, "plan", self.model, "--registry", "vllm", "--device", "sm_90", "--linear-backend", "b12x",
+                 names=["B12xNvFp4LinearKernel", "--linear-backend b12x", "model.layers.*.mlp.up_proj"])
+        self.bad(3, "plan", self.model, "--registry", "vllm", "--device", "cpu", names=["no kernel is registered for nvfp4_w4a4 on cpu"])
+
+    def test_its_switches_come_from_the_command_alone(self):
+        words = ("plan", self.model, "--registry", "vllm", "--device", "sm_120")
+        plain = self.document(*words)
+        self.assertEqual(self.document(*words, env={"VLLM_BATCH_INVARIANT": "1"}), plain)
+        self.assertNotEqual(self.document(*words, "--assume", "VLLM_BATCH_INVARIANT=1")["hash"], plain["hash"])
+
+    def test_unknown_names(self):
+        words = ("plan", self.model, "--registry", "vllm")
+        self.bad(2, *words, "--with", "flashinfr", names=["--with", "did you mean flashinfer"])
+        self.bad(2, *words, "--assume", "VLLM_USE_DEPGEMM=1", names=["--assume", "VLLM_USE_DEEP_GEMM"])
+        self.bad(2, *words, "--assume", "VLLM_USE_DEEP_GEMM=2", names=["0 or 1"])
+        self.bad(2, *words, "--assume", "VLLM_USE_DEEP_GEMM", names=["NAME=VALUE"])
+        self.bad(2, "plan", self.model, "--registry", "vlm", names=["did you mean vllm", "registry file"])
+        self.bad(2, "plan", self.model, "--with", "flashinfr", names=["--with"])
+        self.bad(2, "run", self.model, "--registry", "vllm", names=["nothing runs here"])
+
+    def test_a_registry_of_ones_own(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "registry.md"), encoding="utf-8") as f:
+            example = f.read().split("```json\n", 1)[1].split("```", 1)[0]
+        team = os.path.join(self.root, "team.json")
+        self.write(team, example.encode())
+        kernels, plan = self.kernels_of("--registry", team, "--device", "sm_100", "--layers", "*.up_proj")
+        self.assertEqual(kernels, {"model.layers.0.mlp.up_proj": ["wide_fp4"]})  # K 64 is no multiple of 128
+        [fast] = [c for c in plan["layers"][0]["candidates"] if c["kernel"] == "fast_fp4"]
+        self.assertEqual((fast["stage"], fast["field"], fast["found"], fast["wanted"]), ("layer", "k", "64", "a multiple of 128"))
+        listed = self.document("kernels", "--registry", team)["kernels"]
+        self.assertEqual(sorted(k["kernel"] for k in listed), ["fast_fp4", "plain", "wide_fp4"])
+        self.write(team, example.replace("multiple", "multipel").encode())
+        self.bad(2, "plan", self.model, "--registry", team, names=["team.json", "kernels.fast_fp4.contract.k", "multipel"])
+        self.bad(2, "plan", self.model, "--registry", self.root, names=["no regular file"])
+
+    def test_kernels_of_vllm(self):
+        listed = self.document("kernels", "--registry", "vllm")["kernels"]
+        machete = next(k for k in listed if k["kernel"] == "MacheteLinearKernel")
+        self.assertEqual(machete["contract"]["k"], ["a multiple of 64"])
+        self.assertFalse(any(k["runnable"] for k in listed))
 
 
 class Usage(Case):
