@@ -120,7 +120,8 @@ TEST(ReadRegistry, EveryTruncationIsAnError) {
 TEST(ReadRegistry, ValuesOfAnotherTypeAreErrors) {
   for (const char* value : {"null", "3", "true", "\"x\"", "[3]", "[[]]", "{\"x\": []}"}) {
     for (const char* key : {"packages", "default_install", "facts", "rules", "lists", "kernels"}) {
-      const std::string text = std::string(R"({"schema": "gearshift.registry/1", "name": "n", ")") + key + "\": " + value + "}";
+      const std::string text =
+          std::string(R"({"schema": "gearshift.registry/1", "name": "n", ")") + key + "\": " + value + "}";
       EXPECT_FALSE(read_registry(text, "t").ok()) << text;
     }
   }
