@@ -265,7 +265,7 @@ struct RequestRules {
   std::vector<Condition> not_heard;             // requests that count as `auto`
 };
 // Layers that go to another list than that of their family, or that no line of it serves.
-struct Route {
+struct ListRoute {
   Condition when;                         // `backends` here are those of the global request
   std::optional<Family> family;
   std::string_view refuses;               // why nothing serves them; "": the list decides
@@ -303,7 +303,7 @@ struct RegistryRules {
   RequestRules linear, experts;
   std::string_view disabling_fact;        // kernels left out by exact name, separated by commas
   std::string_view batch_invariant_fact;  // the switch that --batch-invariant stands for
-  std::vector<Route> routes;              // the first that holds
+  std::vector<ListRoute> routes;              // the first that holds
   std::vector<SeenAs> seen_as;            // the first that holds
   std::vector<Force> forces;              // the first that holds
   std::vector<Move> moves;                // all that hold

@@ -51,7 +51,7 @@ class Selections {
   Selections(const std::vector<RequestRule>& rules, const SelectionContext& context)
       : rules_(rules), context_(context) {}
 
-  std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const Route* route) {
+  std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const ListRoute* route) {
     std::shared_ptr<const Selection>& selection = cache_[{rule, route, layer_class(layer)}];
     if (!selection) selection = std::make_shared<const Selection>(select(layer, rules_[rule], route, context_));
     return selection;
@@ -60,7 +60,7 @@ class Selections {
  private:
   const std::vector<RequestRule>& rules_;
   const SelectionContext& context_;
-  std::map<std::tuple<size_t, const Route*, std::string>, std::shared_ptr<const Selection>> cache_;
+  std::map<std::tuple<size_t, const ListRoute*, std::string>, std::shared_ptr<const Selection>> cache_;
 };
 
 // Names and patterns of the policy that touched nothing, in the order rules, then --disable; each once.
@@ -109,7 +109,7 @@ Result<Plan> make_plan(PlanRequest request) {
   Plan plan;
   plan.layers.reserve(request.layers.size());
   for (LayerSpec& layer : request.layers) {
-    const Route* route = route_of(layer, context);
+    const ListRoute* route = route_of(layer, context);
     if (route != nullptr && route->family) layer.family = *route->family;
     const size_t rule = request_for(rules, layer);
     const std::shared_ptr<const Selection> selection = selections.of(layer, rule, route);

@@ -35,7 +35,7 @@ bool stands_in_list(const Kernel& kernel, const LayerCase& layer_case, const Reg
 }
 
 // Why the rules alone keep a line from serving, before any gate.
-std::optional<Refusal> refused_by_rules(const ListEntry& line, const LayerCase& layer_case, const Route* route,
+std::optional<Refusal> refused_by_rules(const ListEntry& line, const LayerCase& layer_case, const ListRoute* route,
                                         const Force* force, const Registry& registry) {
   const Kernel& kernel = *line.kernel;
   const std::string name(kernel.name);
@@ -63,10 +63,10 @@ std::optional<Refusal> refused_by_rules(const ListEntry& line, const LayerCase& 
 
 }  // namespace
 
-const Route* route_of(const LayerSpec& layer, const SelectionContext& context) {
+const ListRoute* route_of(const LayerSpec& layer, const SelectionContext& context) {
   const BackendChoice& choice = layer.kind == LayerKind::experts ? context.policy.moe : context.policy.linear;
   const LayerCase layer_case{layer, context.device, context.policy.dtype, context.assumptions, choice.global};
-  for (const Route& route : context.registry.rules.routes)
+  for (const ListRoute& route : context.registry.rules.routes)
     if (holds(route.when, layer_case)) return &route;
   return nullptr;
 }
@@ -126,8 +126,8 @@ void add_forced_line(const Force& force, const LayerCase& layer_case, const Sele
   if (line.kernel != nullptr) lines.push_back(line);
 }
 
-GatedCandidate candidate_of(const ListEntry& line, const LayerCase& layer_case, const Route* route, const Force* force,
-                            const std::string& layer_class, const SelectionContext& context) {
+GatedCandidate candidate_of(const ListEntry& line, const LayerCase& layer_case, const ListRoute* route,
+                            const Force* force, const std::string& layer_class, const SelectionContext& context) {
   if (auto refusal = refused_by_rules(line, layer_case, route, force, context.registry)) {
     GatedCandidate candidate;
     candidate.entry = &line;

@@ -7,7 +7,7 @@
 namespace gearshift {
 
 // The first route that holds for the layer; nullptr: its own family's list.
-const Route* route_of(const LayerSpec& layer, const SelectionContext& context);
+const ListRoute* route_of(const LayerSpec& layer, const SelectionContext& context);
 
 LayerCase case_of(const LayerSpec& layer, const RequestRule& request, const SelectionContext& context);
 // The layer as the registry's kernels see it (RegistryRules::seen_as).
@@ -23,7 +23,7 @@ const Force* force_of(const LayerCase& layer_case, const SelectionContext& conte
 void add_forced_line(const Force& force, const LayerCase& layer_case, const SelectionContext& context,
                      std::vector<ListEntry>& lines);
 // The candidate of a line behind the rules and its gates.
-GatedCandidate candidate_of(const ListEntry& line, const LayerCase& layer_case, const Route* route, const Force* force,
-                            const std::string& layer_class, const SelectionContext& context);
+GatedCandidate candidate_of(const ListEntry& line, const LayerCase& layer_case, const ListRoute* route,
+                            const Force* force, const std::string& layer_class, const SelectionContext& context);
 
 }  // namespace gearshift

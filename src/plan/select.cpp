@@ -149,7 +149,7 @@ bool served_without_quarantines(const Choice& choice, const BatchSet& unserved) 
 
 }  // namespace
 
-Selection select(const LayerSpec& layer, const RequestRule& asked, const Route* route,
+Selection select(const LayerSpec& layer, const RequestRule& asked, const ListRoute* route,
                  const SelectionContext& context) {
   Selection selection;
   Decision& decision = selection.decision;

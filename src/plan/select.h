@@ -25,7 +25,7 @@ struct Selection {
 
 // `route` is the one that brought the layer to its family's list, or nullptr. A global request is not heard by
 // unquantized layers whose list has no kernel of that backend: it speaks of quantized families.
-Selection select(const LayerSpec& layer, const RequestRule& request, const Route* route,
+Selection select(const LayerSpec& layer, const RequestRule& request, const ListRoute* route,
                  const SelectionContext& context);
 
 }  // namespace gearshift

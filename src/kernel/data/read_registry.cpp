@@ -284,7 +284,7 @@ class RegistryReader {
   }
 
   void read_route(const Json& json, const std::string& place) {
-    Route route;
+    ListRoute route;
     Family family{};
     Fields fields(json, place, reading_);
     read_when(fields, route.when);
