@@ -91,7 +91,7 @@ TEST(ReadRegistry, MistakesAreNamedWithTheirPlace) {
       {", \"wide_fp4\"]", "]", "team.json: kernels.wide_fp4", "in no list", ""},
       {", \"wide_fp4\"]", ", \"wide_fp4\", \"wide_fp4\"]", "team.json: lists[0]", "wide_fp4 twice", ""},
       {"\"float16\"", "\"float61\"", "team.json: kernels.wide_fp4.activation", "'float61'", "float16"},
-      {"\"is_refused\"", "\"refuse\"", "team.json: rules.linear.not_usable", "'refuse'", "is_refused"},
+      {"\"is_refused\"", "\"is_refusd\"", "team.json: rules.linear.not_usable", "'is_refusd'", "is_refused"},
       {"\"name\": \"team\"", "\"name\": \"\"", "team.json: name", "''", ""},
       {"\"when\": {\"capabilities\": [\"12x\"]}, ", "", "team.json: kernels.fast_fp4.contract.where[0]", "no `when`",
        ""},
@@ -118,7 +118,7 @@ TEST(ReadRegistry, EveryTruncationIsAnError) {
 }
 
 TEST(ReadRegistry, ValuesOfAnotherTypeAreErrors) {
-  for (const char* value : {"null", "3", "true", "\"x\"", "[3]", "[[]]", "{\"x\": []}"}) {
+  for (const char* value : {"null", "3", "true", "\"x\"", "[3]", "[[]]", "{\"x\": 3}"}) {
     for (const char* key : {"packages", "default_install", "facts", "rules", "lists", "kernels"}) {
       const std::string text =
           std::string(R"({"schema": "gearshift.registry/1", "name": "n", ")") + key + "\": " + value + "}";
