@@ -192,6 +192,17 @@ TEST_P(EveryKernel, RefusesWhatIsJustOutsideAndNamesTheField) {
       spec.scheme.activation.reset();
       refused(spec, "activation_formats");
     }
+    spec = layer.spec;
+    if (!contract.activation_granularities.empty()) {
+      const bool tensor = contract.activation_granularities[0] == Granularity::tensor;
+      spec.scheme.activation->granularity = tensor ? Granularity::token_group : Granularity::tensor;
+      refused(spec, "activation_granularities");
+    }
+    spec = layer.spec;
+    if (!contract.activation_groups.empty()) {
+      spec.scheme.activation->group = contract.activation_groups[0] + 1;
+      refused(spec, "activation_groups");
+    }
     if (!contract.dtypes.empty()) refused(layer.spec, "dtypes", DType::i8);
     spec = layer.spec;
     if (contract.k.multiple > 1) {
@@ -213,6 +224,11 @@ TEST_P(EveryKernel, RefusesWhatIsJustOutsideAndNamesTheField) {
     if (!contract.act_order) {
       spec.scheme.weight.act_order = true;
       refused(spec, "act_order");
+    }
+    spec = layer.spec;
+    if (!contract.asymmetric_activations) {
+      spec.scheme.activation->symmetric = false;
+      refused(spec, "asymmetric_activations");
     }
   }
 }

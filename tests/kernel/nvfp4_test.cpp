@@ -142,6 +142,29 @@ TEST(QuantizeE2m1, VersionsAgree) {
   }
 }
 
+TEST(QuantizeInt8, VersionsAgree) {
+  const uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  const float special[] = {0, -0.0f, NAN, 1e-40f, 63.5f, -64.5f, 127, -127};
+  for (int trial = 0; trial < 20000; ++trial) {
+    float x[96];
+    for (float& value : x) {
+      value = random() % 8 == 0 ? special[random() % 8]
+                                : static_cast<float>(static_cast<int64_t>(random() % 255) - 127) * 0.5f;
+    }
+    if (trial % 5 == 0) {
+      for (float& value : x) value *= 1e-38f;
+    }
+    if (trial % 16 == 0) x[random() % 96] = trial % 32 == 0 ? INFINITY : -INFINITY;
+    int8_t a[96], b[96];
+    std::memset(a, 0x11, sizeof a);
+    std::memset(b, 0x22, sizeof b);
+    const float scale = quantize_int8_for(Isa::portable)(x, 96, a);
+    ASSERT_EQ(quantize_int8_for(detect_isa())(x, 96, b), scale) << "seed " << seed;
+    ASSERT_EQ(std::memcmp(a, b, sizeof a), 0) << "trial " << trial << " seed " << seed;
+  }
+}
+
 // All instruction sets give the same bits: every sum before the accumulator is exact.
 TEST(Dot, SameBitsOnEveryInstructionSetAndRoute) {
   std::mt19937_64 random(std::random_device{}());

@@ -21,6 +21,11 @@ TEST(StoredWeights, EveryStorageDecodesToWhatWasWritten) {
       std::vector<double> row(96);
       for (int64_t n = 0; n < stored.n(); ++n) {
         stored.codes(n, 0, 96, codes.data());
+        if (scheme.scheme.quantized) {
+          uint8_t bytes[96];
+          stored.code_row(n, bytes);
+          for (int64_t k = 0; k < 96; ++k) ASSERT_EQ(bytes[k], stored.code_bits(n, k)) << scheme.name;
+        }
         stored.codes(n, 13, 40, some.data());
         decode_row(stored, n, scratch.data(), row.data());
         for (int64_t k = 0; k < 96; ++k) {
@@ -185,7 +190,8 @@ TEST(Case05, GroupOf512) {
       Guarded packed(static_cast<size_t>(entry.kernel->layout->bytes(spec)));
       entry.kernel->layout->pack(weights, packed.data(), 2);
       Guarded workspace(static_cast<size_t>(entry.kernel->workspace_bytes(spec, m, 2)));
-      entry.kernel->run({&weights, packed.data(), x.const_matrix(), y.matrix(), {workspace.data(), workspace.size()}, 2});
+      entry.kernel->run(
+          {&weights, packed.data(), x.const_matrix(), y.matrix(), {workspace.data(), workspace.size()}, 2});
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t n = 0; n < 8; ++n) EXPECT_EQ(y.at(i, n), -1536) << entry.kernel->name;
       }

@@ -1,7 +1,7 @@
 // y[m,n] = sum over groups g of s[n,g] * sum over k in g of x[m,k] * (q[n,k] - z[n,g]), plus bias[n]
 //
-// Four-bit integers in every order that checkpoints have them, activations as they come. For few rows: weights are
-// decoded in registers.
+// Four-bit integers in every order that checkpoints have them, activations as the checkpoint has them. For few rows:
+// weights are decoded in registers.
 #include "kernel/cpu/isa.h"
 #include "kernel/cpu/kernels.h"
 #include "kernel/cpu/stage/recipe.h"
@@ -15,7 +15,7 @@ constexpr Recipe kRecipe{Route::float_registers, ActivationUse::as_checkpoint, &
 
 Kernel make() {
   Kernel kernel = make_kernel<kRecipe>("cpu_int4_fma");
-  kernel.families = {Family::mixed_precision};
+  kernel.families = {Family::mixed_precision, Family::w4a8};
   kernel.layout = &nibbles_rows16;
   Contract& contract = kernel.contract;
   contract.weight_formats = {Format::int4, Format::uint4};

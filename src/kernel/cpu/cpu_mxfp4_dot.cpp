@@ -24,6 +24,8 @@ Kernel make() {
   contract.groups = {32};
   contract.scale_dtypes = {DType::f8_e8m0};
   contract.activation_formats = {Format::e2m1};
+  contract.activation_granularities = {Granularity::token_group};
+  contract.activation_groups = {32};
   contract.zero_points = contract.act_order = false;
   contract.verified = verified_processors();
   kernel.formula = "y = (mxfp4(x) . W) * 2^ex * 2^ew + bias, int32 dots per group, fp32 sums";

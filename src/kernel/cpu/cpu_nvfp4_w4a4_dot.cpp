@@ -24,6 +24,8 @@ Kernel make() {
   contract.groups = {16};
   contract.scale_dtypes = {DType::f8_e4m3};
   contract.activation_formats = {Format::e2m1};
+  contract.activation_granularities = {Granularity::token_group};
+  contract.activation_groups = {16};
   contract.zero_points = contract.act_order = false;
   contract.verified = verified_processors();
   kernel.formula = "y = (nvfp4(x) . W) * Sx * Sw / (gx * gw) + bias, int32 dots per group, fp32 sums";

@@ -65,7 +65,14 @@ std::vector<KernelList> cpu_lists() {
         {&cpu_int4_fma_panel, 1, 0, kPanel},
         {&cpu_mixed_precision_emulation, 1, 0, kOwnPrecision},
         kReference}},
-      {Platform::cpu, Family::w4a8, {{&cpu_w4a8_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::w4a8,
+       {{&cpu_int4_a8_dot, 1, kFewRows, kRegisters},
+        {&cpu_int4_a8_dot_panel, 1, 0, kPanel},
+        {&cpu_int4_fma, 1, kFewRows, kRegisters},
+        {&cpu_int4_fma_panel, 1, 0, kPanel},
+        {&cpu_w4a8_emulation, 1, 0, kOwnPrecision},
+        kReference}},
   };
 }
 

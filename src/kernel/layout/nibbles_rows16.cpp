@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/math.h"
 #include "kernel/parts.h"
@@ -46,17 +47,26 @@ bool sort_columns(const StoredWeights& stored, const NibblesRows16& at, int32_t*
   return true;
 }
 
+// `scratch`: 2 * columns bytes.
 void pack_nibbles_panel(const StoredWeights& stored, const PartWeights& part, const WeightScheme& weight,
-                        const NibblesRows16& at, const int32_t* order, int64_t r0, uint8_t* out) {
+                        const NibblesRows16& at, const int32_t* order, int64_t r0, uint8_t* out, uint8_t* scratch) {
   std::memset(out, 0, static_cast<size_t>(at.panel_bytes()));
-  const uint32_t flip = code_flip(weight);
+  const auto flip = static_cast<uint8_t>(code_flip(weight));
   const auto scale_bytes = static_cast<size_t>(at.scale_bytes);
+  uint8_t* codes = scratch;
+  uint8_t* as_stored = scratch + at.columns;
+  std::memset(scratch, 0, static_cast<size_t>(2 * at.columns));
   for (int64_t r = 0; r < std::min(kPanelRows, stored.n() - r0); ++r) {
     const int64_t row = r0 + r;
-    for (int64_t i = 0; i < at.k; ++i) {
-      const NibblePlace place = place_of_nibble(r, i);
-      const uint32_t code = stored.code_bits(row, order == nullptr ? i : order[i]) ^ flip;
-      out[place.byte] = static_cast<uint8_t>(out[place.byte] | code << (place.high ? 4 : 0));
+    stored.code_row(row, as_stored);
+    for (int64_t i = 0; i < at.k; ++i) codes[i] = as_stored[order == nullptr ? i : order[i]] ^ flip;
+    // Eight columns: the first four in low nibbles, the next in high ones.
+    for (int64_t i = 0; i < at.columns; i += 8) {
+      uint32_t low, high;
+      std::memcpy(&low, codes + i, 4);
+      std::memcpy(&high, codes + i + 4, 4);
+      const uint32_t both = low | high << 4;
+      std::memcpy(out + i * 8 + 4 * r, &both, 4);
     }
     for (int64_t g = 0; g < at.groups; ++g) {
       const int64_t to = g * kPanelRows + r;
@@ -91,13 +101,18 @@ void pack_nibbles(const LayerWeights& weights, uint8_t* out, [[maybe_unused]] in
       order = sorted;
       out += at.order_bytes();
     }
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      uint8_t* to = out + panel * at.panel_bytes();
-      if (even) {
-        pack_nibbles_panel(stored, weights.parts[p], weights.spec->scheme.weight, at, order, panel * kPanelRows, to);
-      } else {
-        std::memset(to, 0, static_cast<size_t>(at.panel_bytes()));
+#pragma omp parallel num_threads(threads)
+    {
+      std::vector<uint8_t> scratch(static_cast<size_t>(2 * at.columns));
+#pragma omp for schedule(static)
+      for (int64_t panel = 0; panel < panels; ++panel) {
+        uint8_t* to = out + panel * at.panel_bytes();
+        if (even) {
+          pack_nibbles_panel(stored, weights.parts[p], weights.spec->scheme.weight, at, order, panel * kPanelRows, to,
+                             scratch.data());
+        } else {
+          std::memset(to, 0, static_cast<size_t>(at.panel_bytes()));
+        }
       }
     }
     out += panels * at.panel_bytes();

@@ -166,6 +166,21 @@ uint32_t StoredWeights::code_bits(int64_t n, int64_t k) const {
   return 0;
 }
 
+void StoredWeights::code_row(int64_t n, uint8_t* out) const {
+  const bool stream = scheme_->storage == Storage::dense_bits;
+  if (scheme_->storage != Storage::nibbles && !(stream && bits_ == 4)) {
+    for (int64_t i = 0; i < k_; ++i) out[i] = static_cast<uint8_t>(code_bits(n, i));
+    return;
+  }
+  const int64_t stride = stream ? ceil_div(k_ * 4, 32) * 4 : ceil_div(k_, 2);
+  const uint8_t* row = part_->weight.data() + n * stride;
+  for (int64_t i = 0; i + 1 < k_; i += 2) {
+    out[i] = row[i / 2] & 15;
+    out[i + 1] = row[i / 2] >> 4;
+  }
+  if (k_ % 2 != 0) out[k_ - 1] = row[k_ / 2] & 15;
+}
+
 void StoredWeights::read_values(int64_t n, int64_t k0, int64_t count, float* out) const {
   if (!quantized_ || scheme_->format == Format::float_) {
     const bool transposed = scheme_->storage == Storage::dense_transposed;

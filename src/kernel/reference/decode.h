@@ -16,6 +16,8 @@ class StoredWeights {
 
   // Bits of one stored code, low bits first, before any meaning. Not for float weights.
   uint32_t code_bits(int64_t n, int64_t k) const;
+  // The same of columns 0 to K - 1, one a byte.
+  void code_row(int64_t n, uint8_t* out) const;
   // Values of codes in units of the scale, zero points subtracted: columns [k0, k0 + count) of row n. Float weights as
   // they are.
   void codes(int64_t n, int64_t k0, int64_t count, float* out) const;

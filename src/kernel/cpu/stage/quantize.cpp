@@ -2,6 +2,7 @@
 
 #include "format/e2m1.h"
 #include "format/e4m3.h"
+#include "format/int8.h"
 #include "format/nvfp4.h"
 #include "kernel/cpu/stage/x86.h"
 
@@ -87,9 +88,43 @@ GEARSHIFT_AVX2 void quantize_avx2(const E2m1Recipe& recipe, const float* x, int6
   }
 }
 
+// Sixteen int32 codes as int16, in order.
+GEARSHIFT_AVX2 inline __m256i sixteen_codes(const float* x, __m256 inverse) {
+  const auto eight = [&](const float* at) GEARSHIFT_AVX2 {
+    const __m256 y = _mm256_mul_ps(_mm256_loadu_ps(at), inverse);
+    // NaN becomes 0. An infinite `inverse` (a denormal row) leaves the range; rounding a bound is the bound.
+    const __m256 number = _mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q));
+    return _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(number, _mm256_set1_ps(127)), _mm256_set1_ps(-128)));
+  };
+  return _mm256_permute4x64_epi64(_mm256_packs_epi32(eight(x), eight(x + 8)), 0xd8);
+}
+
+GEARSHIFT_AVX2 float quantize_int8_avx2(const float* x, int64_t count, int8_t* codes) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  __m256 largest = _mm256_setzero_ps();
+  for (int64_t i = 0; i < count; i += 8) {
+    largest = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)), largest);
+  }
+  const float amax = largest_lane(largest);
+  const __m256 inverse = _mm256_set1_ps(amax == 0 ? 0 : 127.0f / amax);
+  for (int64_t i = 0; i < count; i += 32) {
+    const __m256i bytes = _mm256_packs_epi16(sixteen_codes(x + i, inverse), sixteen_codes(x + i + 16, inverse));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + i), _mm256_permute4x64_epi64(bytes, 0xd8));
+  }
+  return amax / 127.0f;
+}
+
 #endif
 
 }  // namespace
+
+QuantizeInt8 quantize_int8_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa_covers(isa, Isa::avx2)) return quantize_int8_avx2;
+#endif
+  static_cast<void>(isa);
+  return format::int8_encode_dynamic;
+}
 
 QuantizeE2m1 quantize_e2m1_for(Isa isa) {
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Activations as doubled e2m1 codes: 2 * e2m1 is an integer in [-12, 12].
+// Activations as the bytes of integer dots: doubled e2m1 codes (2 * e2m1 is an integer in [-12, 12]), or int8.
 #pragma once
 
 #include "format/mx.h"
@@ -15,5 +15,9 @@ struct E2m1Recipe {
 // x[groups * group] -> codes as many, scales[groups], by the recipe bit for bit. Buffers may lie anywhere.
 using QuantizeE2m1 = void (*)(const E2m1Recipe& recipe, const float* x, int64_t groups, int8_t* codes, float* scales);
 QuantizeE2m1 quantize_e2m1_for(Isa isa);
+
+// x[count] -> codes as many, by format::int8_encode_dynamic bit for bit; returns the scale. count: a multiple of 32.
+using QuantizeInt8 = float (*)(const float* x, int64_t count, int8_t* codes);
+QuantizeInt8 quantize_int8_for(Isa isa);
 
 }  // namespace gearshift

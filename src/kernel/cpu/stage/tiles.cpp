@@ -85,6 +85,31 @@ void put_floats(const float* values, int64_t count, int64_t w, int64_t r, XOrder
 // ---- a whole row, ready for the product
 // --------------------------------------------------------------------------------
 
+// Columns in packed order, zeros past K.
+void put_in_order(const Activations& a, const TileShape& shape, const float* loaded, float* values) {
+  for (int64_t i = 0; i < shape.columns; ++i) values[i] = a.order[i] < 0 ? 0 : loaded[a.order[i]];
+}
+
+// The recipe of int8 activations that has a vector version: one scale a row, made now.
+bool int8_by_row(const Scheme& scheme) {
+  const ActivationScheme& activation = *scheme.activation;
+  return activation.format == Format::int8 && activation.dynamic && activation.symmetric &&
+         activation.granularity == Granularity::token;
+}
+
+// Loads a row and quantizes it to bytes in packed order; returns its scale.
+double ready_codes(const Activations& a, const TileShape& shape, int64_t row, float* values, float* unordered,
+                   int8_t* codes) {
+  const int64_t k = a.args->weights->spec->k;
+  load_row(a.args->x, row, 0, k, *a.part, a.order == nullptr ? values : unordered);
+  if (a.order != nullptr) {
+    put_in_order(a, shape, unordered, values);
+  } else {
+    std::fill(values + k, values + shape.columns, 0.0f);
+  }
+  return quantize_int8_for(active_isa())(values, shape.columns, codes);
+}
+
 // Loads, quantizes, and puts columns in packed order: values[columns], codes in units of `scales` per activation group.
 double ready_row(const Activations& a, const TileShape& shape, int64_t row, float* values, float* scales,
                  float* unordered) {
@@ -99,7 +124,7 @@ double ready_row(const Activations& a, const TileShape& shape, int64_t row, floa
     for (int64_t i = 0; i < k; ++i) loaded[i] *= scales[i / groups.group];
   }
   if (a.order != nullptr) {
-    for (int64_t i = 0; i < shape.columns; ++i) values[i] = a.order[i] < 0 ? 0 : loaded[a.order[i]];
+    put_in_order(a, shape, loaded, values);
   } else {
     std::fill(values + k, values + shape.columns, 0.0f);
   }
@@ -109,6 +134,13 @@ double ready_row(const Activations& a, const TileShape& shape, int64_t row, floa
 // Columns enter in their own order, and each activation group is quantized by itself.
 bool by_segments(const Activations& a, const TileShape& shape) {
   return a.order == nullptr && (shape.x_scales || !quantizes(a.args->weights->spec->scheme, a.use));
+}
+
+// Columns [k0, k0 + count) of a row, zeros past K.
+void load_segment(const Activations& a, int64_t row, int64_t k0, int64_t count, float* values) {
+  const int64_t stored = std::min(count, a.args->weights->spec->k - k0);
+  load_row(a.args->x, row, k0, stored, *a.part, values);
+  std::fill(values + stored, values + count, 0.0f);
 }
 
 }  // namespace
@@ -128,31 +160,36 @@ void pack_tile(const Activations& a, const TileShape& shape, int64_t m0, int64_t
   int32_t* correction = tiles.correction + tile * shape.tile_rows * shape.units() + k0 / shape.unit() * w;
   float* x_scales = tiles.scales + tile * shape.tile_rows * shape.spans() + k0 / shape.span * w;
   auto* codes = reinterpret_cast<int8_t*>(scratch + 2 * shape.columns);
-  const bool dwords = shape.order == XOrder::dwords;
+  const bool by_row = !by_segments(a, shape);
+  if (shape.order != XOrder::dwords) {
+    for (int64_t r = 0; r < w; ++r) {
+      const int64_t row = tile * shape.tile_rows + r;
+      if (by_row) {
+        tiles.factor[row] =
+            ready_row(a, shape, m0 + row, scratch, scratch + shape.columns, scratch + 2 * shape.columns);
+      } else {
+        load_segment(a, m0 + row, k0, count, scratch);
+        if (k0 == 0) tiles.factor[row] = 1;
+      }
+      put_floats(scratch, count, w, r, shape.order, x);
+    }
+    return;
+  }
+  const ActivationScheme& scheme = *layer.scheme.activation;
   for (int64_t r = 0; r < w; ++r) {
     const int64_t row = tile * shape.tile_rows + r;
-    float* values = scratch;
-    if (!by_segments(a, shape)) {
-      tiles.factor[row] = ready_row(a, shape, m0 + row, values, scratch + shape.columns, scratch + 2 * shape.columns);
-    } else {
-      const int64_t stored = std::max<int64_t>(0, std::min(count, layer.k - k0));
-      load_row(a.args->x, m0 + row, k0, stored, *a.part, values);
-      std::fill(values + stored, values + count, 0.0f);
-      if (k0 == 0) tiles.factor[row] = 1;
-    }
-    if (!dwords) {
-      put_floats(values, count, w, r, shape.order, x);
-      continue;
-    }
-    if (shape.x_scales) {
-      const ActivationScheme& scheme = *layer.scheme.activation;
+    if (!by_row) {
+      load_segment(a, m0 + row, k0, count, scratch);
       float scales[kBlockColumns / 16];
       const int64_t groups = count / scheme.group;
-      quantize_e2m1_for(active_isa())(e2m1_recipe(scheme, *a.part), values, groups, codes, scales);
+      quantize_e2m1_for(active_isa())(e2m1_recipe(scheme, *a.part), scratch, groups, codes, scales);
       for (int64_t g = 0; g < groups; ++g) x_scales[g * w + r] = scales[g];
-      if (k0 == 0 && !power_of_two_scales(scheme)) tiles.factor[row] = nvfp4_input_factor(scheme, *a.part);
+      if (k0 == 0) tiles.factor[row] = power_of_two_scales(scheme) ? 1 : nvfp4_input_factor(scheme, *a.part);
+    } else if (int8_by_row(layer.scheme)) {
+      tiles.factor[row] = ready_codes(a, shape, m0 + row, scratch, scratch + shape.columns, codes);
     } else {
-      for (int64_t i = 0; i < count; ++i) codes[i] = static_cast<int8_t>(values[i]);
+      tiles.factor[row] = ready_row(a, shape, m0 + row, scratch, scratch + shape.columns, scratch + 2 * shape.columns);
+      for (int64_t i = 0; i < count; ++i) codes[i] = static_cast<int8_t>(scratch[i]);
     }
     put_codes(codes, count, w, r, reinterpret_cast<int8_t*>(x));
     put_corrections(codes, count, shape, a.bias, w, r, correction);
