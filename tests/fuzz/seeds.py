@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write small inputs for the fuzz targets: seeds.py FOLDER makes FOLDER/safetensors, FOLDER/json and FOLDER/checkpoint."""
+"""Write small inputs for the fuzz targets: seeds.py FOLDER makes FOLDER/safetensors, FOLDER/json, FOLDER/checkpoint and FOLDER/registry."""
 import json
 import pathlib
 import struct
@@ -58,10 +58,21 @@ def checkpoints():
         yield json.dumps(json.loads(config), separators=(",", ":")).encode()[:20000] + b"\0" + json.dumps(header).encode() + b"\0\x38\x01\x40"
 
 
+def registries():
+    """The documented example, the registry of vLLM, and the example with one line left out at a time."""
+    root = pathlib.Path(__file__).parent.parent.parent
+    example = (root / "docs" / "registry.md").read_text().split("```json\n", 1)[1].split("```", 1)[0]
+    yield example.encode()
+    yield (root / "data" / "vllm.json").read_bytes()
+    lines = example.splitlines(keepends=True)
+    for number in range(len(lines)):
+        yield "".join(lines[:number] + lines[number + 1:]).encode()
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for name, inputs in (("safetensors", SAFETENSORS), ("json", JSON), ("checkpoint", checkpoints())):
+    for name, inputs in (("safetensors", SAFETENSORS), ("json", JSON), ("checkpoint", checkpoints()), ("registry", registries())):
         folder = pathlib.Path(sys.argv[1]) / name
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(inputs):

@@ -224,10 +224,11 @@ class RegistryReader {
   }
 
   void check_every_kernel_is_listed() {
-    for (const auto& [kernel_name, kernel] : kernels_) {
+    for (const auto& declared : kernels_) {
       const bool listed = std::any_of(placed_.begin(), placed_.end(),
-                                      [&](const auto& placed) { return placed.first.first == kernel_name; });
-      if (!listed) reading_.wrong("kernels." + std::string(kernel_name), "in no list", "a kernel that some list names");
+                                      [&](const auto& placed) { return placed.first.first == declared.first; });
+      if (!listed)
+        reading_.wrong("kernels." + std::string(declared.first), "in no list", "a kernel that some list names");
     }
   }
 
