@@ -63,6 +63,10 @@ std::optional<Refusal> refused_by_rules(const ListEntry& line, const LayerCase& 
 
 }  // namespace
 
+std::string described(const Registry& registry) {
+  return registry.storage == nullptr ? "this build" : "the registry " + std::string(registry.name);
+}
+
 const ListRoute* route_of(const LayerSpec& layer, const SelectionContext& context) {
   const BackendChoice& choice = layer.kind == LayerKind::experts ? context.policy.moe : context.policy.linear;
   const LayerCase layer_case{layer, context.device, context.policy.dtype, context.assumptions, choice.global};

@@ -6,6 +6,9 @@
 
 namespace gearshift {
 
+// Whose kernels are meant where some are missing: "this build", "the registry vllm".
+std::string described(const Registry& registry);
+
 // The first route that holds for the layer; nullptr: its own family's list.
 const ListRoute* route_of(const LayerSpec& layer, const SelectionContext& context);
 

@@ -38,7 +38,7 @@ void decide_fallback(const Choice& choice, const BatchSet& missing, Selection& s
   } else {
     selection.fallback = FallbackKind::not_covered;
     reason = choice.request.backend + " has no kernel for " + std::string(name(choice.layer.family)) + " on " +
-             std::string(name(choice.context.device.platform)) + " in this build";
+             std::string(name(choice.context.device.platform)) + " in " + described(choice.context.registry);
   }
   selection.decision.fallback = PlanFallback{choice.request.backend, std::move(reason)};
 }

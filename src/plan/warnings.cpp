@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "plan/arithmetic.h"
 #include "plan/groups.h"
+#include "plan/registry_rules.h"
 
 namespace gearshift {
 namespace {
@@ -33,14 +34,18 @@ std::string of_family_on_platform(const LayerSpec& layer, const DeviceProfile& d
 }
 
 // Every cause named here is the true one: what this build lacks is never put down to the device.
-std::string why_slow(const LayerSpec& layer, const Decision& decision, const DeviceProfile& device) {
+std::string why_slow(const LayerSpec& layer, const Decision& decision, const SelectionContext& context) {
+  const DeviceProfile& device = context.device;
   const bool host_stands_in =
       std::none_of(decision.candidates.begin(), decision.candidates.end(),
                    [&](const Verdict& verdict) { return verdict.kernel->platform == device.platform; });
   if (host_stands_in)
-    return "this build has no kernel for " + of_family_on_platform(layer, device) + ", the host's stand in";
+    return described(context.registry) + " has no kernel for " + of_family_on_platform(layer, device) +
+           ", the host's stand in";
   const std::string reasons = reasons_of_others(decision, [](const Kernel& kernel) { return !is_slow(kernel); });
-  return reasons.empty() ? "this build has no faster kernel for " + of_family_on_platform(layer, device) : reasons;
+  return reasons.empty()
+             ? described(context.registry) + " has no faster kernel for " + of_family_on_platform(layer, device)
+             : reasons;
 }
 
 std::string why_upgraded(const LayerSpec& layer, const Decision& decision, const SelectionContext& context) {
@@ -52,7 +57,7 @@ std::string why_upgraded(const LayerSpec& layer, const Decision& decision, const
       reasons_of_others(decision, [&](const Kernel& kernel) { return as_asked(kernel) && !is_slow(kernel); });
   if (reasons.empty()) reasons = reasons_of_others(decision, as_asked);
   if (reasons.empty())
-    reasons = "this build has no kernel that multiplies " + asked + " activations for " +
+    reasons = described(context.registry) + " has no kernel that multiplies " + asked + " activations for " +
               of_family_on_platform(layer, context.device);
   return change + ", because " + reasons;
 }
@@ -113,7 +118,7 @@ std::vector<Saying> sayings_of(const LayerSpec& layer, const Selection& selectio
   const bool expected = context.registry.rules.emulation_is_expected && !selection.passed_over;
   if (!expected && std::all_of(decision.ranges.begin(), decision.ranges.end(),
                                [](const PlannedRange& range) { return is_slow(*range.kernel); }))
-    sayings.push_back({"emulation", "", why_slow(layer, decision, context.device)});
+    sayings.push_back({"emulation", "", why_slow(layer, decision, context)});
   if (!decision.differs.empty()) sayings.push_back({"activation_upgraded", "", why_upgraded(layer, decision, context)});
   if (!selection.quarantined.empty()) sayings.push_back({"quarantined", "", join(selection.quarantined, "; ")});
   return sayings;

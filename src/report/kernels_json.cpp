@@ -22,7 +22,8 @@ std::string kernels_json(const std::vector<KernelRow>& rows) {
     json.list("verified", kernel.contract.verified).member("runnable", row.runnable).member("reason", row.reason);
     json.key("contract").begin_object();
     for (const ContractField& field : contract_fields(kernel)) json.list(field.name, field.values);
-    json.end().member("formula", kernel.formula).end();
+    json.end().member("formula", kernel.formula);
+    json.list("notes", kernel.notes).member_or_null("source", kernel.source).end();
   }
   json.end().end();
   return json.take();

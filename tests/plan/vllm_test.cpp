@@ -494,6 +494,12 @@ TEST(Vllm, AssumptionsAreInTheHash) {
   EXPECT_NE(planned(other).value().hash, hash);
 }
 
+TEST(Vllm, WhatItLacksIsNotPutDownToThisBuild) {
+  const Plan plan = planned({"", "sm_80", int8(), "", -1, prefer("marlin")}).value();
+  EXPECT_EQ(plan.layers[0].decision->fallback->reason,
+            "marlin has no kernel for int8_w8a8 on cuda in the registry vllm");
+}
+
 // --strict refuses what vLLM only warns about, and our own --disable reaches kernels that vLLM forces.
 TEST(Vllm, OurOwnPoliciesHoldBesideItsRules) {
   Example example{"", "sm_80", int8(), "", -1, strictly(prefer("marlin"))};
