@@ -14,7 +14,7 @@ inline std::vector<std::string_view> verified_processors() {
 // The levels for which the kernels of this folder have code of their own; a processor takes the highest that it covers.
 inline std::vector<Isa> code_paths() {
 #if defined(__x86_64__)
-  return {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_vnni};
+  return {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_vnni, Isa::avx512_bf16, Isa::amx};
 #else
   return {Isa::portable};
 #endif

@@ -13,8 +13,9 @@ namespace {
 const ListEntry kReference{&reference_kernel, 1, 0, "float64 and portable: what is left when nothing else may run"};
 
 constexpr std::string_view kOwnPrecision = "the checkpoint's own arithmetic, any batch size";
-// Up to how many rows a tile decodes weights in registers faster than a decoded panel pays for itself.
-constexpr int64_t kFewRows = 16;
+// Where decoding in registers for every tile and decoding a panel once meet: between 8 and 16 rows, with AVX2 (Zen 3)
+// and with AVX-512 VNNI (Xeon) alike; `gearshift run MODEL --kernel K --batch 8,16` shows both sides of it.
+constexpr int64_t kFewRows = 8;
 constexpr std::string_view kRegisters =
     "one pass over four bits a weight; few rows leave the arithmetic hidden behind memory";
 constexpr std::string_view kPanel = "weights are decoded once per block for all rows";
