@@ -34,6 +34,8 @@ struct DeviceProfile {
   double read_gbytes_per_s = 0;      // memory bandwidth as published, 10^9 bytes a second; 0 unknown
   PeakRates peak;
   std::string figures_from;          // where memory, bandwidth and peak rates are published; "" for this machine
+  int index = 0;                     // among this machine's devices of its platform
+  std::string driver;                // "580.159.04"; "" for CPUs and for devices that are not here
 };
 
 // 10 * major + minor of an architecture's name ("sm_121": 121, "gfx942": 94); 0 for any other name.
@@ -42,9 +44,36 @@ int capability_of(std::string_view arch);
 // The CPU of this machine, after GEARSHIFT_MAX_ISA (the value is an argument: options are read in one place).
 // Error usage: an unknown name.
 Result<DeviceProfile> host_cpu(std::string_view max_isa = "");
+// This machine's CUDA devices, as the driver reports them; none without a driver, a device, or CUDA code in this build.
+std::vector<DeviceProfile> cuda_devices();
 // Every known device, this machine's first. An architecture's name stands for its first product.
 std::vector<DeviceProfile> known_devices(const DeviceProfile& host);
 // By name, arch or alias, in any case, hyphens, underscores and blanks alike; "cpu" is the host. Error usage: lists near and valid names.
 Result<DeviceProfile> find_device(std::string_view name, const DeviceProfile& host);
+
+// Memory of the CUDA device in use (the first one unless use_device chose another). Movable, not copyable.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  // Contents undefined, 256-byte aligned. Error runtime: no device, or not enough memory.
+  static Result<DeviceBuffer> allocate(size_t bytes);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  ~DeviceBuffer();
+  uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::span<uint8_t> span() { return {data_, size_}; }
+  // Copies between host memory and the first `bytes` bytes; returns when the copy is done. Error runtime: what the device
+  // reports, a failure of an earlier launch included.
+  Result<void> write(const void* from, size_t bytes);
+  Result<void> read(void* to, size_t bytes) const;
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+// Makes this the device that buffers, packing and launches of the calling thread use. Nothing to do for a CPU.
+Result<void> use_device(const DeviceProfile& device);
 
 }  // namespace gearshift

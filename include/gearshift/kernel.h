@@ -50,6 +50,7 @@ struct Layout {
   void (*pack)(const LayerWeights& weights, uint8_t* out, int threads);          // writes every one of those bytes; out is 64-byte aligned
   // The inverse, for tests and for proof: codes [N,K], one a byte, and scales in checkpoint order.
   void (*unpack)(const LayerSpec& layer, const uint8_t* packed, uint8_t* codes, uint8_t* scales);
+  Platform platform = Platform::cpu;  // whose memory the packed bytes are for; packing itself happens on the host
 };
 // The checkpoint's mapped bytes as they are: no copy, any range may use it. bytes() is 0.
 extern const Layout checkpoint_layout;
@@ -147,6 +148,7 @@ struct Contract {
   Isa isa = Isa::portable;                     // CPU kernels: the least instruction set
   std::vector<CapabilityRange> capabilities;   // not asked where the device has none
   std::vector<std::string_view> archs;         // other platforms: device codes; '*' matches any characters
+  std::vector<std::string_view> libraries;     // opened at run time: "cublaslt"
   // stage layer
   std::vector<Format> weight_formats;
   std::vector<std::string_view> weight_types;  // the words of weight_type()
@@ -197,7 +199,8 @@ enum class ActivationUse : uint8_t {
   float16         // as they come (bf16, fp16, fp32), also where the checkpoint quantizes them
 };
 
-// One call: y = x * W^T + bias. All pointers belong to the caller. x and y never overlap.
+// One call: y = x * W^T + bias. All pointers belong to the caller. x and y never overlap. x, y, packed and workspace lie in
+// the memory of the kernel's platform; `weights` always on the host.
 struct RunArgs {
   const LayerWeights* weights = nullptr;   // layout `checkpoint`; scalars and bias for the others
   const uint8_t* packed = nullptr;         // the kernel's layout; nullptr for `checkpoint`
@@ -205,6 +208,8 @@ struct RunArgs {
   Matrix y;                                // [M,N]; every element is written
   std::span<uint8_t> workspace;            // at least workspace_bytes(...), 64-byte aligned, contents undefined
   int threads = 1;
+  void* stream = nullptr;                  // devices: what the call is queued on; nullptr: the default stream
+  std::string_view tactic;                 // a drop-in variant by name; "": the kernel chooses
 };
 
 struct Kernel {
@@ -217,16 +222,22 @@ struct Kernel {
   std::string_view accumulator = "fp32";   // "fp32", "fp64", "int32"
   const Layout* layout = &checkpoint_layout;
   Contract contract;
-  // Error bound per element: |y - ref| <= bound_c * sqrt(K) * bound_u * sum|x||w| + u_out * |ref|.
+  // Error bound per element: |y - ref| <= (bound_c * sqrt(K) * bound_u + bound_product) * sum|x||w| + u_out * |ref|.
   double bound_c = 4;
   double bound_u = 0x1p-24;
+  double bound_product = 0;                // added to bound_c * sqrt(K) * bound_u: operands rounded before they are multiplied
   int64_t (*workspace_bytes)(const LayerSpec& layer, int64_t m, int threads) = nullptr;
   // Allocates nothing, takes no lock, writes no log line. Any M that the contract allows, 0 included.
   void (*run)(const RunArgs& args) = nullptr;
   std::string_view formula;                // one line: what it computes
   std::vector<std::string_view> notes;     // what no field says, for kernels that are only planned with
   std::string_view source;                 // where their contract comes from
+  std::string_view code_targets;           // devices with code of their own: what this build holds ("sm_80 sm_90a"); "none"
+  std::vector<std::string_view> tactics;   // names that RunArgs::tactic takes
 };
+
+// Whether code for one of `targets` ("sm_80 sm_90a") runs on a device of this arch: "sm_80" on any 8.x, "sm_90a" on 9.0 alone.
+bool code_covers(std::string_view targets, std::string_view arch);
 
 // Why a kernel may not serve a layer.
 struct Refusal {

@@ -36,12 +36,15 @@ struct PreparedLayer {
   const LayerPlan* plan = nullptr;
   std::vector<LayerWeights> weights;                               // one, or one per expert
   std::vector<std::pair<const Layout*, AlignedBuffer>> packed;     // experts lie one after the other
+  std::vector<std::pair<const Layout*, DeviceBuffer>> on_device;   // the same for layouts of CUDA kernels
   int64_t expert_stride(const Layout& layout) const;               // bytes of one expert in that buffer
-  const uint8_t* packed_for(const Kernel& kernel, int64_t expert = 0) const;  // nullptr for `checkpoint`
+  // nullptr for `checkpoint`; memory of the kernel's platform.
+  const uint8_t* packed_for(const Kernel& kernel, int64_t expert = 0) const;
 };
 Result<PreparedLayer> prepare(const Checkpoint& checkpoint, const LayerPlan& plan, int threads);
 // Packs one more layout beside those of the plan (proof of a kernel that the plan did not select); nothing to do where it
-// is there or is `checkpoint`. Error runtime: out of memory.
+// is there or is `checkpoint`. Layouts of CUDA kernels are packed on the host and copied to the device in use. Error runtime:
+// out of memory, or what the device reports.
 Result<void> add_layout(PreparedLayer& layer, const Layout& layout, int threads);
 
 // The workspace that `run` needs for batches up to m.

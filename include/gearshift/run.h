@@ -6,14 +6,15 @@
 namespace gearshift {
 
 // y[M,N] = x[M,K] * W^T + bias with the planned kernel of x.rows; M = 0 returns without a launch.
-// `workspace`: at least workspace_bytes(...) for M, 64-byte aligned. `expert`: which one, for expert layers.
+// `workspace`: at least workspace_bytes(...) for M, 64-byte aligned. `expert`: which one, for expert layers. x, y and workspace
+// lie in the memory of that kernel's platform; CUDA kernels are queued on `stream` (a cudaStream_t; nullptr: the default one).
 // Error usage: shapes, strides, dtypes or workspace that do not fit; nothing has been written then.
 Result<void> run(const PreparedLayer& layer, ConstMatrix x, Matrix y, std::span<uint8_t> workspace, int threads,
-                 int64_t expert = 0);
+                 int64_t expert = 0, void* stream = nullptr);
 
 // The same with a given kernel of the plan's candidates (proof, measurement); the kernel's layout must be packed.
 // REQUIRES: shapes fit and the contract accepts.
 void run_kernel(const Kernel& kernel, const PreparedLayer& layer, ConstMatrix x, Matrix y, std::span<uint8_t> workspace,
-                int threads, int64_t expert = 0);
+                int threads, int64_t expert = 0, void* stream = nullptr);
 
 }  // namespace gearshift

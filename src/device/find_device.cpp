@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "device/cuda.h"
 #include "gearshift/device.h"
 
 namespace gearshift {
@@ -18,7 +19,8 @@ std::string key(std::string_view text) {
 bool answers_to(const DeviceProfile& device, const std::string& wanted) {
   if (key(device.arch) == wanted || key(device.name) == wanted) return true;
   const size_t vendor = device.name.find(' ');
-  if (!device.present && vendor != std::string::npos && key(device.name.substr(vendor + 1)) == wanted) return true;
+  const bool host_cpu = device.present && device.platform == Platform::cpu;
+  if (!host_cpu && vendor != std::string::npos && key(device.name.substr(vendor + 1)) == wanted) return true;
   return std::any_of(device.aliases.begin(), device.aliases.end(),
                      [&](const auto& alias) { return key(alias) == wanted; });
 }
@@ -35,12 +37,12 @@ std::optional<Platform> local_platform(const std::string& wanted) {
 }
 
 ErrorInfo not_here(std::string_view asked, Platform platform) {
-  const bool cuda = platform == Platform::cuda;
+  if (platform == Platform::cuda) return cuda::no_device(asked);
   return {ErrorCode::usage,
           "--device " + printable(asked),
-          std::string("no ") + (cuda ? "CUDA" : "ROCm") + " device that this build can use on this machine",
+          "no ROCm device that this build can use on this machine",
           "a device that is here",
-          std::string("to plan for one that is not here, name it, for example --device ") + (cuda ? "sm_90" : "gfx950"),
+          "to plan for one that is not here, name it, for example --device gfx950",
           {}};
 }
 
@@ -65,7 +67,13 @@ ErrorInfo unknown_device(std::string_view asked, const std::vector<DeviceProfile
 Result<DeviceProfile> find_device(std::string_view name, const DeviceProfile& host) {
   const std::string wanted = key(name);
   if (wanted == "cpu") return host;
-  if (const auto platform = local_platform(wanted)) return not_here(name, *platform);
+  if (const auto platform = local_platform(wanted)) {
+    const std::string numbered = wanted.find(':') == std::string::npos ? wanted + ":0" : wanted;
+    for (DeviceProfile& device : cuda_devices()) {
+      if (device.aliases.front() == numbered) return std::move(device);
+    }
+    return not_here(name, *platform);
+  }
   std::vector<DeviceProfile> known = known_devices(host);
   for (DeviceProfile& device : known) {
     if (!wanted.empty() && answers_to(device, wanted)) return std::move(device);

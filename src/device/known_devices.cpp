@@ -110,6 +110,7 @@ int capability_of(std::string_view arch) {
 
 std::vector<DeviceProfile> known_devices(const DeviceProfile& host) {
   std::vector<DeviceProfile> out = {host};
+  for (DeviceProfile& device : cuda_devices()) out.push_back(std::move(device));
   for (const KnownDevice& device : kDevices) out.push_back(profile(device));
   return out;
 }

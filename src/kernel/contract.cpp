@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "device/cuda.h"
 #include "gearshift/kernel.h"
 
 namespace gearshift {
@@ -101,6 +102,31 @@ std::string wanted_text(const FactTest& test) {
   return "";
 }
 
+std::optional<Refusal> build_refuses(const Kernel& kernel, const DeviceProfile& device) {
+  if (kernel.code_targets.empty() || kernel.platform != device.platform) return std::nullopt;
+  if (kernel.code_targets == "none") {
+    return refusal(
+        Stage::build, "code_targets", "none", device.arch,
+        "this build has no CUDA code: install the CUDA toolkit (12.8 or newer), configure again and rebuild");
+  }
+  if (!code_covers(kernel.code_targets, device.arch)) {
+    return refusal(Stage::build, "code_targets", text(kernel.code_targets), device.arch,
+                   "this build has code for " + text(kernel.code_targets) + ", the device is " + device.arch +
+                       ": add it to GEARSHIFT_CUDA_ARCHITECTURES and rebuild");
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> library_refuses(const Contract& contract, const DeviceProfile& device) {
+  if (!device.present) return std::nullopt;  // a machine that is not here is taken to have them
+  for (const std::string_view library : contract.libraries) {
+    if (library != "cublaslt" || cuda::has_cublaslt()) continue;
+    return refusal(Stage::device, "libraries", "none", text(library),
+                   "needs cuBLASLt, which was not found: put the folder of libcublasLt.so on LD_LIBRARY_PATH");
+  }
+  return std::nullopt;
+}
+
 std::optional<Refusal> facts_refuse(const Contract& contract, const Assumptions& assumptions, Stage stage) {
   for (const FactTest& test : contract.facts) {
     if (test.stage != stage || holds(test, assumptions)) continue;
@@ -150,7 +176,7 @@ std::optional<Refusal> device_refuses(const Kernel& kernel, const Contract& cont
     return refusal(Stage::device, "archs", device.arch, wanted,
                    "is built for " + wanted + ", the device is " + device.arch);
   }
-  return std::nullopt;
+  return library_refuses(contract, device);
 }
 
 // ---- stage layer ----------------------------------------------------------------------------------------------------
@@ -322,6 +348,22 @@ std::optional<Refusal> first_refusal(const Contract& contract, const LayerCase& 
 
 }  // namespace
 
+bool code_covers(std::string_view targets, std::string_view arch) {
+  for (size_t at = 0; at < targets.size();) {
+    const size_t end = std::min(targets.find(' ', at), targets.size());
+    std::string_view target = targets.substr(at, end - at);
+    at = end + 1;
+    const bool exact = !target.empty() && target.back() == 'a';
+    if (exact) target.remove_suffix(1);
+    if (target == arch) return true;
+    // Without a suffix: the same major version, and no later minor one. The last digit is the minor version.
+    if (exact || target.size() != arch.size() || target.size() < 2) continue;
+    if (target.substr(0, target.size() - 1) == arch.substr(0, arch.size() - 1) && target.back() < arch.back())
+      return true;
+  }
+  return false;
+}
+
 std::optional<Refusal> refuses(const Kernel& kernel, const LayerCase& layer_case, Stage last) {
   const auto first = [&](const auto& check) { return first_refusal(kernel.contract, layer_case, check); };
   const Assumptions& assumptions = layer_case.assumptions;
@@ -329,6 +371,7 @@ std::optional<Refusal> refuses(const Kernel& kernel, const LayerCase& layer_case
   if (last == Stage::policy) return std::nullopt;
   if (auto no = first([&](const Contract& c) { return packages_refuse(c, assumptions); })) return no;
   if (auto no = first([&](const Contract& c) { return facts_refuse(c, assumptions, Stage::build); })) return no;
+  if (auto no = build_refuses(kernel, layer_case.device)) return no;
   if (last == Stage::build) return std::nullopt;
   if (auto no = platform_refuses(kernel, layer_case.device)) return no;
   if (auto no = first([&](const Contract& c) { return device_refuses(kernel, c, layer_case.device); })) return no;

@@ -2,6 +2,7 @@
 
 #include "gearshift/kernel.h"
 #include "kernel/cpu/lists.h"
+#include "kernel/cuda/lists.h"
 #include "kernel/reference/reference.h"
 
 namespace gearshift {
@@ -74,7 +75,11 @@ const Kernel* Registry::find_kernel(std::string_view kernel_name, Platform platf
 }
 
 const Registry& builtin_registry() {
-  static const Registry registry{"gearshift", cpu_lists()};
+  static const Registry registry = [] {
+    Registry all{"gearshift", cpu_lists()};
+    for (KernelList& list : cuda_lists()) all.lists.push_back(std::move(list));
+    return all;
+  }();
   return registry;
 }
 

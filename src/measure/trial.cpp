@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "measure/device_run.h"
+
 namespace gearshift {
 
 namespace {
@@ -52,7 +54,13 @@ std::string Trial::launch(const Kernel& kernel, const PreparedLayer& prepared, P
   if (x_.size() == 0 || !y_->allocated() || !workspace.allocated()) return "not enough memory for the proof";
 
   const Matrix out{y_->data(), dtype_, m_, layer_.n, stride};
-  run_kernel(kernel, prepared, x(), out, workspace.span(), threads_, expert);
+  if (kernel.platform == Platform::cpu) {
+    run_kernel(kernel, prepared, x(), out, workspace.span(), threads_, expert);
+  } else {
+    const DeviceCall call{kernel,           prepared,          x(),      x_.span(), out, y_->whole(),
+                          workspace.span(), workspace.whole(), threads_, expert};
+    if (const auto ran = run_on_device(call); !ran.ok()) return ran.error().message();
+  }
 
   if (const std::string where = y_->damage(); !where.empty()) return fmt::format("wrote {} its output", where);
   if (const std::string where = workspace.damage(); !where.empty()) return fmt::format("wrote {} its workspace", where);

@@ -14,6 +14,8 @@ class GuardedBuffer {
   uint8_t* data() { return buffer_.data() + canary_bytes; }
   const uint8_t* data() const { return buffer_.data() + canary_bytes; }
   std::span<uint8_t> span() { return {data(), bytes_}; }
+  // With both canaries.
+  std::span<uint8_t> whole() { return buffer_.span(); }
   bool allocated() const { return buffer_.size() != 0; }
   // Where a canary was overwritten: "4 bytes before", "0 bytes behind"; "" when both are whole.
   std::string damage() const;

@@ -9,6 +9,7 @@
 #include "base/build_identity.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "device/cuda.h"
 #include "kernel/cpu/isa.h"
 #include "measure/made_up_layer.h"
 #include "pipeline/options.h"
@@ -26,12 +27,17 @@ std::string dotted(int version, int base) {
 Facts libraries() {
   char pcre2[64] = "";
   pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
-  return {{"glibc", gnu_get_libc_version()},
-          {"OpenMP", std::to_string(_OPENMP)},
-          {"PCRE2", pcre2},
-          {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
-                                        NLOHMANN_JSON_VERSION_PATCH)},
-          {"fmt", dotted(FMT_VERSION, 100)}};
+  Facts facts = {{"glibc", gnu_get_libc_version()},
+                 {"OpenMP", std::to_string(_OPENMP)},
+                 {"PCRE2", pcre2},
+                 {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                                               NLOHMANN_JSON_VERSION_PATCH)},
+                 {"fmt", dotted(FMT_VERSION, 100)}};
+  if (const std::string runtime = cuda::runtime_version(); !runtime.empty())
+    facts.emplace_back("CUDA runtime", runtime);
+  if (const std::string cublaslt = cuda::cublaslt_version(); !cublaslt.empty())
+    facts.emplace_back("cuBLASLt", cublaslt);
+  return facts;
 }
 
 Facts build_facts() {
@@ -39,6 +45,7 @@ Facts build_facts() {
   std::vector<std::string> targets;
   for (Isa isa : code_paths()) targets.emplace_back(name(isa));
   facts.emplace_back("code targets", join(targets, ", "));
+  facts.emplace_back("CUDA code targets", std::string(cuda::code_targets()));
   return facts;
 }
 
@@ -78,12 +85,16 @@ Result<DoctorReport> doctor(const Options& options) {
   GEARSHIFT_TRY(const Settings settings, read_settings(options));
   DoctorReport report;
   GEARSHIFT_TRY(report.device, host_cpu(settings.max_isa));
+  const std::vector<DeviceProfile> gpus = cuda_devices();
+  if (!gpus.empty()) report.driver = gpus.front().driver;
   report.libraries = libraries();
   report.build = build_facts();
   report.store = "off: results are kept for the run that made them";
   const int threads = settings.threads > 0 ? settings.threads : std::max(1, report.device.cores);
   for (const KernelRow& row : list_kernels(report.device)) {
-    if (row.runnable) report.launch_tests.push_back(launch(*row.kernel, report.device, threads));
+    const bool on_gpu = row.kernel->platform == Platform::cuda;
+    if (row.runnable)
+      report.launch_tests.push_back(launch(*row.kernel, on_gpu ? gpus.front() : report.device, threads));
   }
   report.options = effective_options(options);
   return report;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/try.h"
@@ -10,8 +11,23 @@ namespace gearshift {
 
 namespace {
 
+std::string why_not_on_cuda(const Kernel& kernel) {
+  if (kernel.code_targets == "none")
+    return "this build has no CUDA code: install the CUDA toolkit (12.8 or newer), configure again and rebuild";
+  const std::vector<DeviceProfile> devices = cuda_devices();
+  if (devices.empty()) return "needs a CUDA device; this machine has none that this build can use";
+  for (const DeviceProfile& device : devices) {
+    const auto& archs = kernel.contract.archs;
+    if (std::find(archs.begin(), archs.end(), device.arch) != archs.end() &&
+        code_covers(kernel.code_targets, device.arch))
+      return "";
+  }
+  return fmt::format("this build has code for {}; the device is {}", kernel.code_targets, devices.front().arch);
+}
+
 std::string why_not(const Kernel& kernel, const DeviceProfile& host) {
   if (kernel.layout == &engine_layout) return "is planned with only: nothing of this registry runs here";
+  if (kernel.platform == Platform::cuda) return why_not_on_cuda(kernel);
   if (kernel.platform != host.platform)
     return fmt::format("runs on {}; this machine was looked at as {}", name(kernel.platform), name(host.platform));
   if (!isa_covers(host.isa, kernel.contract.isa)) {

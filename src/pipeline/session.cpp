@@ -74,7 +74,12 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   GEARSHIFT_TRY(session.settings_, read_settings(options));
   Settings& settings = session.settings_;
   GEARSHIFT_TRY(const DeviceProfile host, host_cpu(settings.max_isa));
-  GEARSHIFT_TRY(session.device_, find_device(settings.device, host));
+  const std::vector<DeviceProfile> gpus = options.count("device") == 0 ? cuda_devices() : std::vector<DeviceProfile>{};
+  if (gpus.empty()) {
+    GEARSHIFT_TRY(session.device_, find_device(settings.device, host));
+  } else {
+    session.device_ = gpus.front();  // the best device present
+  }
   GEARSHIFT_TRY(session.registry_, open_registry(settings.registry));
   GEARSHIFT_TRY(session.checkpoint_, Checkpoint::open(model));
   GEARSHIFT_TRY(session.model_, read_layers(session.checkpoint_, !settings.layers.empty()));
@@ -105,7 +110,7 @@ Result<Plan> Session::plan(const Registry& registry) const {
 }
 
 Result<void> Session::require_device() const {
-  if (device_.present) return {};
+  if (device_.present) return use_device(device_);
   return usage(fmt::format("--device {}", printable(settings_.device)),
                fmt::format("{}, which is not in this machine", device_.name), "a device that is here",
                "`gearshift plan` plans for absent devices; `gearshift devices` lists both");

@@ -117,9 +117,9 @@ void fill_memory(const Choice& choice, Decision& decision) {
 }
 
 bool can_run_here(const DeviceProfile& device, const Decision& decision) {
-  return device.present && device.platform == Platform::cpu &&
-         std::all_of(decision.ranges.begin(), decision.ranges.end(), [](const PlannedRange& range) {
-           return range.kernel->platform == Platform::cpu && range.kernel->layout != &engine_layout;
+  return device.present && std::all_of(decision.ranges.begin(), decision.ranges.end(), [&](const PlannedRange& range) {
+           const Platform platform = range.kernel->platform;
+           return (platform == Platform::cpu || platform == device.platform) && range.kernel->layout != &engine_layout;
          });
 }
 

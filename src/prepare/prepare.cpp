@@ -26,12 +26,18 @@ const uint8_t* PreparedLayer::packed_for(const Kernel& kernel, int64_t expert) c
   for (const auto& [layout, buffer] : packed) {
     if (layout == kernel.layout) return buffer.data() + expert_stride(*layout) * expert;
   }
+  for (const auto& [layout, buffer] : on_device) {
+    if (layout == kernel.layout) return buffer.data() + expert_stride(*layout) * expert;
+  }
   return nullptr;
 }
 
 Result<void> add_layout(PreparedLayer& layer, const Layout& layout, int threads) {
   if (&layout == &checkpoint_layout) return {};
   for (const auto& [present, buffer] : layer.packed) {
+    if (present == &layout) return {};
+  }
+  for (const auto& [present, buffer] : layer.on_device) {
     if (present == &layout) return {};
   }
   const int64_t stride = layer.expert_stride(layout);
@@ -48,7 +54,13 @@ Result<void> add_layout(PreparedLayer& layer, const Layout& layout, int threads)
   for (size_t expert = 0; expert < layer.weights.size(); ++expert) {
     layout.pack(layer.weights[expert], buffer.data() + stride * static_cast<int64_t>(expert), threads);
   }
-  layer.packed.emplace_back(&layout, std::move(buffer));
+  if (layout.platform == Platform::cpu) {
+    layer.packed.emplace_back(&layout, std::move(buffer));
+    return {};
+  }
+  GEARSHIFT_TRY(DeviceBuffer there, DeviceBuffer::allocate(buffer.size()));
+  GEARSHIFT_CHECK(there.write(buffer.data(), buffer.size()));
+  layer.on_device.emplace_back(&layout, std::move(there));
   return {};
 }
 

@@ -77,6 +77,7 @@ std::vector<ContractField> own_fields(const Contract& c) {
   if (c.isa != Isa::portable) out.any_of("isa", std::vector<Isa>{c.isa}, by_name);
   out.any_of("capabilities", c.capabilities, capability_words);
   out.any_of("archs", c.archs, as_it_is);
+  out.any_of("libraries", c.libraries, as_it_is);
   out.any_of("weight_formats", c.weight_formats, by_name);
   out.any_of("weight_types", c.weight_types, as_it_is);
   out.any_of("storages", c.storages, by_name);

@@ -1,6 +1,7 @@
 // Tables for terminals: columns aligned, long names cut in the middle, sentences wrapped, never wider than asked.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

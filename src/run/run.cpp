@@ -40,7 +40,7 @@ Result<void> check_matrix(const LayerSpec& layer, std::string_view argument, con
 }  // namespace
 
 Result<void> run(const PreparedLayer& prepared, ConstMatrix x, Matrix y, std::span<uint8_t> workspace, int threads,
-                 int64_t expert) {
+                 int64_t expert, void* stream) {
   const LayerSpec& layer = prepared.plan->layer;
   if (auto checked = check_matrix(layer, "x", x, layer.k); !checked) return checked;
   if (auto checked = check_matrix(layer, "y", y, layer.n); !checked) return checked;
@@ -70,12 +70,12 @@ Result<void> run(const PreparedLayer& prepared, ConstMatrix x, Matrix y, std::sp
   if (needed > 0 && reinterpret_cast<uintptr_t>(workspace.data()) % 64 != 0) {
     return refuse(layer, "workspace", "an unaligned address", "a multiple of 64");
   }
-  run_kernel(kernel, prepared, x, y, workspace, threads, expert);
+  run_kernel(kernel, prepared, x, y, workspace, threads, expert, stream);
   return {};
 }
 
 void run_kernel(const Kernel& kernel, const PreparedLayer& prepared, ConstMatrix x, Matrix y,
-                std::span<uint8_t> workspace, int threads, int64_t expert) {
+                std::span<uint8_t> workspace, int threads, int64_t expert, void* stream) {
   RunArgs args;
   args.weights = &prepared.weights[static_cast<size_t>(expert)];
   args.packed = prepared.packed_for(kernel, expert);
@@ -83,6 +83,7 @@ void run_kernel(const Kernel& kernel, const PreparedLayer& prepared, ConstMatrix
   args.y = y;
   args.workspace = workspace;
   args.threads = threads;
+  args.stream = stream;
   kernel.run(args);
 }
 

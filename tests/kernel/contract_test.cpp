@@ -142,7 +142,7 @@ TEST(Registry, ListsHoldTheirInvariants) {
 }
 
 TEST(Registry, APlatformWithoutListsGetsTheHostsReferences) {
-  for (Platform platform : {Platform::cuda, Platform::rocm, Platform::xpu}) {
+  for (Platform platform : {Platform::rocm, Platform::xpu}) {
     const KernelList* list = builtin_registry().find(platform, Family::nvfp4_w4a4);
     ASSERT_NE(list, nullptr);
     ASSERT_EQ(list->entries.size(), 1u);

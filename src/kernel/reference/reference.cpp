@@ -213,7 +213,8 @@ double error_bound(const Kernel& kernel, int64_t k, double magnitude, double wan
   const double rounding = unit_roundoff(out) * std::fabs(wanted);
   const double subnormal = wanted == 0 ? 0 : smallest_subnormal(out) / 2;
   if (magnitude == 0) return rounding + subnormal;
-  const double accumulated = kernel.bound_c * std::sqrt(static_cast<double>(k)) * kernel.bound_u * magnitude;
+  const double accumulated =
+      (kernel.bound_c * std::sqrt(static_cast<double>(k)) * kernel.bound_u + kernel.bound_product) * magnitude;
   return accumulated + rounding + smallest_subnormal(out) / 2 + 0x1p-126;
 }
 

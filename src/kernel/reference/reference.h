@@ -22,9 +22,9 @@ void reference_rows(const LayerWeights& weights, const ConstMatrix& x, std::span
 double unit_roundoff(DType dtype);
 
 // The largest |y - wanted| that `kernel` may show for one element of a row whose products have this magnitude:
-// bound_c * sqrt(K) * bound_u * magnitude + u_out * |wanted|, and what the ends of the number ranges add: half the
-// smallest subnormal of the output, and the smallest normal fp32 for products that underflow. 0 for a zero row without
-// bias.
+// (bound_c * sqrt(K) * bound_u + bound_product) * magnitude + u_out * |wanted|, and what the ends of the number ranges
+// add: half the smallest subnormal of the output, and the smallest normal fp32 for products that underflow. 0 for a
+// zero row without bias.
 double error_bound(const Kernel& kernel, int64_t k, double magnitude, double wanted, DType out);
 
 // Whether y (as read back from the output) is within the bound; a wanted value that rounds to infinity in the output

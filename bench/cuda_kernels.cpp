@@ -1,0 +1,261 @@
+// How fast CUDA kernels are against what memory allows: CUDA-graph medians over rotating weights, with the device's
+// read ceiling and cuBLASLt's bf16 time measured in the same run. Writes a gearshift.bench/1 document.
+//
+// usage: bench_cuda_kernels FILE.json [--sweep] [--formats N,N] [--shapes N]
+//   --sweep: every tactic of the streaming kernels, not only the one they choose; --formats: nvfp4, mxfp4, int4;
+//   --shapes: how many of the nine shapes; --no-large: not the batch of 4096
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "base/build_identity.h"
+#include "device/cuda.h"
+#include "gearshift/kernel.h"
+#include "kernel/cuda/stage/read_all.h"
+#include "measure/activations.h"
+#include "measure/device_run.h"
+#include "measure/judge.h"
+#include "measure/made_up_layer.h"
+#include "measure/timer.h"
+
+namespace {
+
+using namespace gearshift;
+
+// (N, K) of linear layers of widespread models; the first five have 64 Mi weights or more.
+constexpr int64_t kShapes[][2] = {{28672, 8192}, {8192, 28672}, {10240, 8192}, {8192, 8192}, {5120, 17408},
+                                  {14336, 4096}, {4096, 14336}, {6144, 4096},  {4096, 4096}};
+
+struct Arguments {
+  std::string file, formats = "nvfp4,mxfp4,int4";
+  bool sweep = false, large = true;
+  size_t shapes = std::size(kShapes);
+};
+
+struct Ceiling {
+  double start_us = 0, gbytes_per_s = 0;
+  double floor_us(double bytes) const { return start_us + bytes / (gbytes_per_s * 1e3); }
+};
+
+[[noreturn]] void fail(const ErrorInfo& error) {
+  std::fprintf(stderr, "bench_cuda_kernels: %s\n", error.message().c_str());
+  std::exit(1);
+}
+template <class T>
+T get(Result<T> result) {
+  if (!result.ok()) fail(result.error());
+  return *std::move(result);
+}
+void check(const Result<void>& result) {
+  if (!result.ok()) fail(result.error());
+}
+
+double read_us(const DeviceBuffer& memory, int64_t bytes, uint32_t* sink) {
+  const auto copies = static_cast<int64_t>(memory.size()) / bytes;
+  const int64_t calls = std::max(copies, 400'000'000 / bytes / copies * copies);
+  cuda::Graph graph = get(cuda::Graph::capture([&](void* stream) {
+    for (int64_t i = 0; i < calls; ++i) (void)cuda::read_all(memory.data() + i % copies * bytes, bytes, sink, stream);
+  }));
+  (void)get(graph.replay_us());
+  std::vector<double> samples;
+  for (int i = 0; i < 9; ++i) samples.push_back(get(graph.replay_us()) / static_cast<double>(calls));
+  return summarize(std::move(samples)).median_us;
+}
+
+// time = start + bytes / rate, through a small and a large read.
+Ceiling measure_ceiling() {
+  const DeviceBuffer memory = get(DeviceBuffer::allocate(size_t{1} << 31));
+  check(cuda::fill(const_cast<uint8_t*>(memory.data()), 0, memory.size()));
+  const DeviceBuffer sink = get(DeviceBuffer::allocate(256));
+  auto* word = reinterpret_cast<uint32_t*>(const_cast<uint8_t*>(sink.data()));
+  constexpr int64_t small = 64 * 131072, large = 4096 * 131072;
+  const double small_us = read_us(memory, small, word), large_us = read_us(memory, large, word);
+  Ceiling ceiling;
+  ceiling.gbytes_per_s = static_cast<double>(large - small) / ((large_us - small_us) * 1e3);
+  ceiling.start_us = large_us - static_cast<double>(large) / (ceiling.gbytes_per_s * 1e3);
+  return ceiling;
+}
+
+struct Case {
+  const char* name;
+  const char* kernel;
+  const char* baseline;
+  Scheme scheme;
+};
+std::vector<Case> cases() {
+  Scheme mxfp4 = common_scheme(Family::mxfp4);
+  mxfp4.activation.reset();
+  return {{"nvfp4", "sm80_nvfp4_w4a16_stream", "sm80_nvfp4_w4a16_emulation", common_scheme(Family::nvfp4_w4a16)},
+          {"mxfp4", "sm80_mxfp4_stream", "sm80_mxfp4_emulation", mxfp4},
+          {"int4", "sm80_int4_w4a16_stream", "sm80_int4_w4a16_emulation", common_scheme(Family::mixed_precision)}};
+}
+
+const Kernel& kernel_named(std::string_view name) {
+  for (const KernelList& list : builtin_registry().lists) {
+    for (const ListEntry& entry : list.entries) {
+      if (entry.kernel->name == name) return *entry.kernel;
+    }
+  }
+  ErrorInfo error;
+  error.subject = std::string(name);
+  error.found = "no such kernel";
+  fail(error);
+}
+
+class Bench {
+ public:
+  Bench(const Arguments& arguments, const Ceiling& ceiling) : arguments_(arguments), ceiling_(ceiling) {}
+
+  void shape(const Case& c, int64_t n, int64_t k) {
+    const auto layer = make_up_layer(c.scheme, {n}, k, 1);
+    const Kernel& kernel = kernel_named(c.kernel);
+    check(use_kernel(*layer, kernel, 16));
+    Judge judge(layer->prepared.weights[0], 1, 16);
+    for (const int64_t m : {int64_t{1}, int64_t{8}, int64_t{16}}) {
+      OwnedMatrix x = get(allocate_matrix(DType::bf16, m, k, "x"));
+      make_activations(x.view(), 1, 16, INFINITY);
+      const Comparison comparison = compare(kernel, *layer, x, judge);
+      std::vector<std::string_view> tactics = {""};
+      if (arguments_.sweep) {
+        for (const std::string_view tactic : kernel.tactics) {
+          if ((tactic[1] == '1') == (m <= 8)) tactics.push_back(tactic);
+        }
+      }
+      for (const std::string_view tactic : tactics) {
+        const auto timing = time_on_device(kernel, layer->prepared, std::as_const(x).view(), 0, tactic);
+        if (timing.ok()) row(kernel, *layer, m, tactic.empty() ? "chosen" : tactic, *timing, comparison);
+      }
+    }
+    if (!arguments_.large) return;
+    OwnedMatrix x = get(allocate_matrix(DType::bf16, 4096, k, "x"));
+    make_activations(x.view(), 1, 16, INFINITY);
+    const Kernel& baseline = kernel_named(c.baseline);
+    const Timing timing = get(time_on_device(baseline, layer->prepared, std::as_const(x).view(), 0));
+    row(baseline, *layer, 4096, "", timing, {});
+  }
+
+  // cuBLASLt alone on bf16 weights, what a baseline is held against.
+  void plain(int64_t n, int64_t k) {
+    const auto layer = make_up_layer(common_scheme(Family::bf16), {n}, k, 1);
+    const Kernel& kernel = kernel_named("sm80_bf16_emulation");
+    check(use_kernel(*layer, kernel, 16));
+    OwnedMatrix x = get(allocate_matrix(DType::bf16, 4096, k, "x"));
+    make_activations(x.view(), 1, 16, INFINITY);
+    row(kernel, *layer, 4096, "", get(time_on_device(kernel, layer->prepared, std::as_const(x).view(), 0)), {});
+  }
+
+  const std::string& rows() const { return rows_; }
+
+ private:
+  static Comparison compare(const Kernel& kernel, const MadeUpLayer& layer, const OwnedMatrix& x, Judge& judge) {
+    OwnedMatrix y = get(allocate_matrix(DType::bf16, x.rows, layer.plan.layer.n, "y"));
+    std::memset(y.bytes.data(), 0xFF, y.bytes.size());
+    AlignedBuffer workspace(static_cast<size_t>(kernel.workspace_bytes(layer.plan.layer, x.rows, 1)));
+    check(run_on_device({kernel,
+                         layer.prepared,
+                         x.view(),
+                         {x.bytes.data(), x.bytes.size()},
+                         y.view(),
+                         y.bytes.span(),
+                         workspace.span(),
+                         workspace.span(),
+                         1,
+                         0,
+                         ""}));
+    return judge.compare(kernel, x.view(), std::as_const(y).view());
+  }
+
+  void row(const Kernel& kernel, const MadeUpLayer& layer, int64_t m, std::string_view tactic, const Timing& timing,
+           const Comparison& comparison) {
+    const LayerSpec& spec = layer.plan.layer;
+    const double bytes = static_cast<double>(spec.weight_bytes) + 2.0 * static_cast<double>(m * (spec.n + spec.k));
+    const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(spec.n) * static_cast<double>(spec.k);
+    const double floor = std::max(ceiling_.floor_us(bytes), flops / 820e6);
+    const cuda::Clocks clocks = cuda::clocks(0);
+    const bool judged = m <= 16;
+    rows_ += fmt::format(
+        "{}    {{\"shape\": \"{}x{}\", \"family\": \"{}\", \"scheme\": \"{}\", \"n\": {}, \"k\": {}, \"m\": {}, "
+        "\"kernel\": \"{}\", "
+        "\"backend\": \"{}\", \"tactic\": \"{}\", \"median_us\": {:.3f}, \"p10_us\": {:.3f}, \"p90_us\": {:.3f}, "
+        "\"samples\": {}, "
+        "\"gbytes_per_s\": {:.0f}, \"tflops\": {:.1f}, \"floor_us\": {:.3f}, \"over_floor\": {:.3f}, "
+        "\"relative_error\": {}, "
+        "\"ok\": {}, \"multiprocessor_mhz\": {}}}",
+        rows_.empty() ? "" : ",\n", spec.n, spec.k, name(spec.family), scheme_name(spec.scheme), spec.n, spec.k, m,
+        kernel.name, kernel.backend, tactic, timing.median_us, timing.p10_us, timing.p90_us, timing.samples,
+        bytes / (timing.median_us * 1e3), flops / (timing.median_us * 1e6), floor, timing.median_us / floor,
+        judged ? fmt::format("{:.3e}", comparison.relative_error) : "null",
+        judged ? (comparison.ok ? "true" : "false") : "null", clocks.multiprocessor_mhz);
+    std::printf("%-26s %6ldx%-6ld M=%-5ld %-16s %9.2f us  x%.3f  %s %s\n", std::string(kernel.name).c_str(), spec.n,
+                spec.k, m, std::string(tactic).c_str(), timing.median_us, timing.median_us / floor,
+                judged ? (comparison.ok ? "ok" : "WRONG") : "", comparison.failure.c_str());
+    std::fflush(stdout);
+  }
+
+  const Arguments& arguments_;
+  const Ceiling& ceiling_;
+  std::string rows_;
+};
+
+Arguments read(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--sweep")
+      arguments.sweep = true;
+    else if (word == "--no-large")
+      arguments.large = false;
+    else if (word == "--formats" && i + 1 < argc)
+      arguments.formats = argv[++i];
+    else if (word == "--shapes" && i + 1 < argc)
+      arguments.shapes = std::min(std::size(kShapes), static_cast<size_t>(std::stoul(argv[++i])));
+    else
+      arguments.file = word;
+  }
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments arguments = read(argc, argv);
+  const std::vector<DeviceProfile> devices = cuda_devices();
+  if (devices.empty()) fail(cuda::no_device("cuda"));
+  check(use_device(devices.front()));
+  const Ceiling ceiling = measure_ceiling();
+  std::printf("%s, driver %s: reading takes %.2f us + bytes / %.0f GB/s\n", devices.front().name.c_str(),
+              devices.front().driver.c_str(), ceiling.start_us, ceiling.gbytes_per_s);
+  Bench bench(arguments, ceiling);
+  for (size_t i = 0; i < arguments.shapes; ++i) {
+    const auto [n, k] = std::pair(kShapes[i][0], kShapes[i][1]);
+    if (arguments.large) bench.plain(n, k);
+    for (const Case& c : cases()) {
+      if (("," + arguments.formats + ",").find("," + std::string(c.name) + ",") != std::string::npos)
+        bench.shape(c, n, k);
+    }
+  }
+  if (arguments.file.empty()) return 0;
+  std::ofstream out(arguments.file);
+  const DeviceProfile& device = devices.front();
+  out << fmt::format(
+      "{{\n  \"schema\": \"gearshift.bench/1\",\n  \"device\": {{\"name\": \"{}\", \"arch\": \"{}\", "
+      "\"multiprocessors\": {}}},\n"
+      "  \"driver\": \"{}\", \"cublaslt\": \"{}\", \"cuda_runtime\": \"{}\",\n",
+      device.name, device.arch, device.cores, device.driver, cuda::cublaslt_version(), cuda::runtime_version());
+  out << "  \"build\": {";
+  bool first = true;
+  for (const auto& [fact, value] : build_identity()) {
+    out << fmt::format("{}\"{}\": \"{}\"", first ? "" : ", ", fact, value);
+    first = false;
+  }
+  out << fmt::format(
+      "}},\n  \"ceilings\": [{{\"name\": \"read start\", \"unit\": \"us\", \"value\": {:.3f}}}, {{\"name\": \"dram "
+      "read\", "
+      "\"unit\": \"GB/s\", \"value\": {:.1f}}}],\n  \"rows\": [\n{}\n  ]\n}}\n",
+      ceiling.start_us, ceiling.gbytes_per_s, bench.rows());
+  return out.good() ? 0 : 1;
+}

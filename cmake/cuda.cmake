@@ -1,0 +1,48 @@
+# CUDA code is an optional part of the build. GEARSHIFT_CUDA: AUTO (where nvcc 12.8 or newer is found), ON or OFF.
+set(GEARSHIFT_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (where nvcc is found), ON, OFF")
+set_property(CACHE GEARSHIFT_CUDA PROPERTY STRINGS AUTO ON OFF)
+# Machine code for these; an architecture without code plans and refuses to run. Ampere's also runs on Ada.
+set(GEARSHIFT_CUDA_ARCHITECTURES "80;90a;120a" CACHE STRING "CUDA architectures to compile for, for example 80;86;89;90a;100a;103a;120a;121a")
+
+# What carries CUDA's run-time library and the facts of this build; empty without CUDA.
+add_library(gearshift_cuda INTERFACE)
+set(GEARSHIFT_HAS_CUDA OFF)
+if(NOT GEARSHIFT_CUDA STREQUAL "OFF")
+  find_program(GEARSHIFT_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  set(nvcc_version 0)
+  if(GEARSHIFT_NVCC)
+    execute_process(COMMAND ${GEARSHIFT_NVCC} --version OUTPUT_VARIABLE nvcc_text ERROR_QUIET)
+    if(nvcc_text MATCHES "release ([0-9]+\\.[0-9]+)")
+      set(nvcc_version ${CMAKE_MATCH_1})
+    endif()
+  endif()
+  if(nvcc_version VERSION_GREATER_EQUAL 12.8)
+    set(GEARSHIFT_HAS_CUDA ON)
+  elseif(GEARSHIFT_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "GEARSHIFT_CUDA=ON: nvcc 12.8 or newer is needed, found ${nvcc_version} (${GEARSHIFT_NVCC}); "
+                        "set CUDACXX to its path, or leave GEARSHIFT_CUDA at AUTO")
+  else()
+    message(STATUS "CUDA: nvcc 12.8 or newer not found, building for CPUs only; install the CUDA toolkit and configure again to get GPUs")
+  endif()
+endif()
+if(GEARSHIFT_HAS_CUDA)
+  set(CMAKE_CUDA_COMPILER ${GEARSHIFT_NVCC})
+  list(TRANSFORM GEARSHIFT_CUDA_ARCHITECTURES APPEND "-real" OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
+  enable_language(CUDA)
+  if(CCACHE)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE}")
+  endif()
+  find_package(CUDAToolkit 12.8 REQUIRED)
+  # CMake 3.25 does not know that this compiler speaks C++20.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  # Fused only where it is written; the constexpr number formats are the device's as well.
+  add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:--fmad=false> $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>
+                      $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffp-contract=off,-Wall,-Wextra>)
+  list(TRANSFORM GEARSHIFT_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE cuda_targets)
+  list(JOIN cuda_targets " " cuda_targets)
+  target_compile_definitions(gearshift_cuda INTERFACE GEARSHIFT_CUDA_TARGETS="${cuda_targets}")
+  target_include_directories(gearshift_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(gearshift_cuda INTERFACE CUDA::cudart_static)
+  message(STATUS "CUDA: nvcc ${nvcc_version}, code for ${cuda_targets}")
+endif()

@@ -1,0 +1,71 @@
+// Order is priority. What holds for every list: kernels at the checkpoint's own precision stand before those that take
+// its activations as they come, native ones before emulation, the host's reference last.
+#include "kernel/cuda/lists.h"
+
+#include "kernel/cuda/kernels.h"
+#include "kernel/reference/reference.h"
+
+namespace gearshift {
+
+namespace {
+
+const ListEntry kHostReference{&reference_kernel, 1, 0, "float64 on the host: what is left when nothing else may run"};
+
+constexpr std::string_view kDecode =
+    "reads every weight once, as it is stored; up to 16 tokens the arithmetic hides behind memory";
+constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
+constexpr std::string_view kUpgradedDevice =
+    "activations are not rounded: more exact than the checkpoint asks for, so behind its own";
+constexpr std::string_view kRest = "for what the kernels before it do not take, from a layout without tricks";
+
+}  // namespace
+
+std::vector<KernelList> cuda_lists() {
+  constexpr Platform cuda = Platform::cuda;
+  return {
+      {cuda, Family::bf16, {{&sm80_bf16_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda, Family::w8a16_fp8, {{&sm80_w8a16_fp8_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::fp8_w8a8,
+       {{&sm80_fp8_w8a8_emulation, 1, 0, kBaseline},
+        {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
+        kHostReference}},
+      {cuda,
+       Family::fp8_block_w8a8,
+       {{&sm80_fp8_block_w8a8_emulation, 1, 0, kBaseline},
+        {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
+        kHostReference}},
+      {cuda, Family::mxfp8, {{&sm80_mxfp8_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda, Family::mxfp6, {{&sm80_mxfp6_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::mxfp4,
+       {{&sm80_mxfp4_stream, 1, 16, kDecode},
+        {&sm80_mxfp4_emulation, 1, 0, kBaseline},
+        {&sm80_fp4_emulation, 1, 0, kRest},
+        kHostReference}},
+      {cuda,
+       Family::nvfp4_w4a4,
+       {{&sm80_nvfp4_w4a4_stream, 1, 16, kDecode},
+        {&sm80_nvfp4_w4a4_emulation, 1, 0, kBaseline},
+        {&sm80_nvfp4_w4a16_stream, 1, 16, kUpgradedDevice},
+        {&sm80_nvfp4_w4a16_emulation, 1, 0, kUpgradedDevice},
+        {&sm80_fp4_emulation, 1, 0, kRest},
+        kHostReference}},
+      {cuda,
+       Family::nvfp4_w4a16,
+       {{&sm80_nvfp4_w4a16_stream, 1, 16, kDecode},
+        {&sm80_nvfp4_w4a16_emulation, 1, 0, kBaseline},
+        {&sm80_fp4_emulation, 1, 0, kRest},
+        kHostReference}},
+      {cuda, Family::int8_w8a8, {{&sm80_int8_w8a8_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::mixed_precision,
+       {{&sm80_int4_w4a16_stream, 1, 16, kDecode},
+        {&sm80_int4_w4a16_emulation, 1, 0, kBaseline},
+        {&sm80_mixed_precision_emulation, 1, 0, kRest},
+        kHostReference}},
+      {cuda, Family::w4a8, {{&sm80_w4a8_emulation, 1, 0, kBaseline}, kHostReference}},
+  };
+}
+
+}  // namespace gearshift

@@ -1,0 +1,29 @@
+// y = quantize(x) * (e2m1(W) * 2^Sw)^T + bias for 1 to 16 tokens; weights are decoded on their way from memory to the
+// tensor cores (stage/stream.cuh). Quantized activations are written back as bf16: every code times its power of two is
+// exact.
+#include "kernel/cuda/kernels.h"
+#include "kernel/cuda/stream.h"
+#include "kernel/layout/mxfp4_rows16_mma.h"
+
+namespace gearshift {
+
+namespace {
+
+Kernel make() {
+  Kernel kernel = make_cuda_stream("sm80_mxfp4_stream", ActivationUse::as_checkpoint, mxfp4_rows16_mma);
+  kernel.families = {Family::mxfp4};
+  kernel.contract.weight_formats = {Format::e2m1};
+  kernel.contract.storages = {Storage::nibbles};
+  kernel.contract.groupings = {Grouping::Kind::group};
+  kernel.contract.groups = {32};
+  kernel.contract.scale_dtypes = {DType::f8_e8m0};
+  kernel.contract.k.multiple = 32;
+  kernel.formula = "y = (quantize(x) . W) * 2^Sw + bias, bf16 tensor cores, fp32 sums";
+  return kernel;
+}
+
+}  // namespace
+
+const Kernel sm80_mxfp4_stream = make();
+
+}  // namespace gearshift

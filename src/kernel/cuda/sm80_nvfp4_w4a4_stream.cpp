@@ -1,0 +1,29 @@
+// y = (e2m1(x) * Sx) * (e2m1(W) * Sw)^T / (gx * gw) + bias for 1 to 16 tokens: x is quantized and written back as bf16,
+// which is exact, and meets weights that are decoded on their way from memory to the tensor cores (stage/stream.cuh).
+#include "kernel/cuda/kernels.h"
+#include "kernel/cuda/stream.h"
+#include "kernel/layout/nvfp4_rows16_mma.h"
+
+namespace gearshift {
+
+namespace {
+
+Kernel make() {
+  Kernel kernel = make_cuda_stream("sm80_nvfp4_w4a4_stream", ActivationUse::as_checkpoint, nvfp4_rows16_mma);
+  kernel.families = {Family::nvfp4_w4a4};
+  kernel.contract.weight_formats = {Format::e2m1};
+  kernel.contract.storages = {Storage::nibbles};
+  kernel.contract.groupings = {Grouping::Kind::group};
+  kernel.contract.groups = {16};
+  kernel.contract.scale_dtypes = {DType::f8_e4m3};
+  kernel.contract.activation_formats = {Format::e2m1};
+  kernel.contract.k.multiple = 16;
+  kernel.formula = "y = (nvfp4(x) . W) * Sw / (gx * gw) + bias, bf16 tensor cores, fp32 sums";
+  return kernel;
+}
+
+}  // namespace
+
+const Kernel sm80_nvfp4_w4a4_stream = make();
+
+}  // namespace gearshift

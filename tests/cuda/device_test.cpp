@@ -1,0 +1,130 @@
+// The door to the device, and the quantizers behind it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/cublaslt.h"
+#include "device/cuda.h"
+#include "device_case.h"
+#include "format/bf16.h"
+#include "kernel/cuda/operand.h"
+#include "kernel/reference/activation.h"
+#include "kernel/schemes.h"
+
+namespace gearshift::testing {
+namespace {
+
+TEST(CudaDevice, SaysWhatItIs) {
+  ASSERT_FALSE(cuda_devices().empty()) << cuda::no_device("cuda").message();
+  const DeviceProfile& device = gpu();
+  EXPECT_TRUE(device.present);
+  EXPECT_EQ(device.platform, Platform::cuda);
+  EXPECT_EQ(device.arch.substr(0, 3), "sm_");
+  EXPECT_GT(device.cores, 0);
+  EXPECT_GT(device.memory_bytes, uint64_t{1} << 30);
+  EXPECT_FALSE(device.driver.empty());
+  EXPECT_TRUE(code_covers(cuda::code_targets(), device.arch)) << cuda::code_targets() << " on " << device.arch;
+  EXPECT_TRUE(cuda::has_cublaslt());
+  const cuda::Clocks clocks = cuda::clocks(device.index);
+  std::cout << device.name << " " << device.arch << ", driver " << device.driver << ", cuBLASLt "
+            << cuda::cublaslt_version() << ", " << clocks.multiprocessor_mhz << " and " << clocks.memory_mhz
+            << " MHz\n";
+  const auto host = host_cpu();
+  ASSERT_TRUE(host.ok());
+  for (const char* name : {"cuda", "cuda:0"}) {
+    const auto found = find_device(name, *host);
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    EXPECT_EQ(found->name, device.name);
+  }
+  EXPECT_FALSE(find_device("cuda:99", *host).ok());
+}
+
+TEST(DeviceBufferTest, KeepsWhatIsWritten) {
+  ASSERT_TRUE(use_device(gpu()).ok());
+  std::vector<uint8_t> bytes(100003), back(bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 7);
+  auto buffer = DeviceBuffer::allocate(bytes.size());
+  ASSERT_TRUE(buffer.ok());
+  ASSERT_TRUE(buffer->write(bytes.data(), bytes.size()).ok());
+  const DeviceBuffer moved = std::move(*buffer);
+  ASSERT_TRUE(moved.read(back.data(), back.size()).ok());
+  EXPECT_EQ(bytes, back);
+  const auto impossible = DeviceBuffer::allocate(size_t{1} << 50);
+  ASSERT_FALSE(impossible.ok());
+  EXPECT_NE(impossible.error().message().find("memory"), std::string::npos);
+  EXPECT_TRUE(DeviceBuffer::allocate(16).ok()) << "a refused allocation breaks the next";
+}
+
+// Values and factors of x as kernels see it, against the checkpoint's recipe on the host: equal to the bit.
+void compare_operand(const MadeLayer& layer, const char* scheme, GuardedMatrix& x, int64_t rows) {
+  const int64_t k = layer.spec.k, columns = up(k, 128) * 128;
+  const cuda::OperandNeeds needs{ActivationUse::as_checkpoint, DType::bf16, columns};
+  auto scratch = DeviceBuffer::allocate(static_cast<size_t>(cuda::operand_bytes(needs, rows)));
+  const size_t bytes = static_cast<size_t>(rows * x.matrix().stride) * 2;
+  auto there = DeviceBuffer::allocate(bytes);
+  ASSERT_TRUE(scratch.ok() && there.ok());
+  ASSERT_TRUE(there->write(x.matrix().data, bytes).ok());
+  RunArgs args;
+  args.weights = &layer.weights;
+  args.x = x.const_matrix();
+  args.x.data = there->data();
+  cuda::Operand operand;
+  ASSERT_TRUE(cuda::make_operand(args, needs, 0, 0, rows, nullptr, scratch->data(), operand));
+  ASSERT_TRUE(cuda::synchronize().ok());
+  ASSERT_EQ(operand.data, scratch->data());
+  std::vector<uint8_t> back(scratch->size());
+  ASSERT_TRUE(scratch->read(back.data(), back.size()).ok());
+  const auto* found = reinterpret_cast<const uint16_t*>(back.data());
+  const float* token =
+      operand.token_factor == nullptr
+          ? nullptr
+          : reinterpret_cast<const float*>(back.data() +
+                                           (reinterpret_cast<const uint8_t*>(operand.token_factor) - scratch->data()));
+  const PartWeights& part = layer.weights.parts[0];
+  const auto use = ActivationUse::as_checkpoint;
+  std::vector<float> values(static_cast<size_t>(k)), scales(static_cast<size_t>(k));
+  const ConstMatrix host = x.const_matrix();
+  const float tensor = dynamic_tensor_scale(layer.spec.scheme, host, part, use, values.data());
+  const ActivationGroups groups = activation_groups(layer.spec.scheme, k, use);
+  for (int64_t m = 0; m < rows; ++m) {
+    load_row(host, m, 0, k, part, values.data());
+    const double factor = quantize_row(layer.spec.scheme, part, use, tensor, values.data(), k, scales.data());
+    const float seen = token != nullptr ? token[m] : static_cast<float>(operand.factor);
+    ASSERT_EQ(seen, static_cast<float>(factor)) << scheme << " row " << m;
+    for (int64_t i = 0; i < k; ++i) {
+      const float wanted = groups.count > 1 || scales[0] != 1
+                               ? values[static_cast<size_t>(i)] * scales[static_cast<size_t>(i / groups.group)]
+                               : values[static_cast<size_t>(i)];
+      const float got = format::decode_bf16(found[m * columns + i]),
+                  rounded = format::decode_bf16(format::encode_bf16(wanted));
+      if (std::isnan(rounded)) {
+        ASSERT_TRUE(std::isnan(got)) << scheme << " row " << m << " column " << i;
+        continue;
+      }
+      ASSERT_EQ(got, rounded) << scheme << " row " << m << " column " << i;
+    }
+    for (int64_t i = k; i < columns; ++i)
+      ASSERT_EQ(found[m * columns + i], 0) << scheme << " row " << m << " column " << i;
+  }
+}
+
+TEST(Quantizers, AreThoseOfTheHost) {
+  std::mt19937_64 random(std::random_device{}());
+  int compared = 0;
+  for (const Named& scheme : all_schemes()) {
+    if (!scheme.scheme.activation || scheme.scheme.pre_scale) continue;
+    const int64_t k = up(1000, scheme.k_multiple) * scheme.k_multiple;
+    const MadeLayer layer(scheme, {up(32, scheme.n_multiple) * scheme.n_multiple}, k, random());
+    constexpr int64_t kRows = 300;
+    GuardedMatrix x(DType::bf16, kRows, k, 5);
+    fill_activations(x, kRows, k, random);
+    x.set(4, 1, NAN);
+    compare_operand(layer, scheme.name, x, kRows);
+    if (HasFatalFailure()) return;
+    ++compared;
+  }
+  EXPECT_GT(compared, 12);
+}
+
+}  // namespace
+}  // namespace gearshift::testing

@@ -1,0 +1,133 @@
+// What must hold of the CUDA lists on a machine without a GPU.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "case_run.h"
+#include "device/cuda.h"
+#include "kernel/cuda/stream_tactics.h"
+#include "schemes.h"
+
+namespace gearshift::testing {
+namespace {
+
+// A device that every CUDA kernel of this build has code for, as far as contracts can tell.
+DeviceProfile h200() {
+  DeviceProfile device;
+  device.platform = Platform::cuda;
+  device.arch = "sm_90";
+  return device;
+}
+
+// The same kernel as a build with code for this device has it.
+Kernel built(Kernel kernel) {
+  if (kernel.platform == Platform::cuda) kernel.code_targets = "sm_90a";
+  return kernel;
+}
+
+TEST(CudaLists, EveryFamilyEndsWithTheHostsReference) {
+  for (const Family family : all_families()) {
+    const KernelList* list = builtin_registry().find(Platform::cuda, family);
+    ASSERT_NE(list, nullptr) << name(family);
+    EXPECT_EQ(list->entries.back().kernel->name, "reference");
+    bool upgraded = false;
+    for (const ListEntry& entry : list->entries) {
+      EXPECT_FALSE(entry.why.empty()) << entry.kernel->name;
+      EXPECT_EQ(std::count(entry.kernel->families.begin(), entry.kernel->families.end(), family), 1)
+          << entry.kernel->name;
+      if (entry.kernel->platform != Platform::cuda) continue;
+      EXPECT_EQ(entry.kernel->layout->platform, Platform::cuda) << entry.kernel->name;
+      EXPECT_FALSE(entry.kernel->contract.archs.empty()) << entry.kernel->name;
+      // Kernels that take activations as they come stand behind those of the checkpoint's own precision.
+      const bool quantizes =
+          family == Family::nvfp4_w4a4 || family == Family::fp8_w8a8 || family == Family::fp8_block_w8a8;
+      const bool upgrades = quantizes && entry.kernel->activation == ActivationUse::float16;
+      EXPECT_TRUE(upgrades || !upgraded || entry.kernel->layout->name == "code_rows") << entry.kernel->name;
+      upgraded = upgraded || upgrades;
+    }
+  }
+}
+
+// A baseline for every scheme there is: some CUDA kernel takes it at any batch size.
+TEST(CudaLists, SomeKernelTakesEveryScheme) {
+  std::mt19937_64 random(1);
+  for (const Named& scheme : all_schemes()) {
+    const MadeLayer layer(scheme, {64, 32}, 256, random());
+    int takers = 0;
+    for (const ListEntry& entry : builtin_registry().find(Platform::cuda, scheme.family)->entries) {
+      if (entry.kernel->platform != Platform::cuda || entry.kernel->contract.m.max != 0) continue;
+      takers += refuses(built(*entry.kernel), layer.spec, h200(), DType::bf16) ? 0 : 1;
+    }
+    EXPECT_GT(takers, 0) << scheme.name;
+  }
+}
+
+TEST(CudaLists, WithoutCodeTheBuildStageSaysWhatToDo) {
+  std::mt19937_64 random(2);
+  const MadeLayer layer({"bf16", Family::bf16, {}, DType::bf16}, {64}, 64, random());
+  Kernel kernel = *builtin_registry().find(Platform::cuda, Family::bf16)->entries.front().kernel;
+  kernel.code_targets = "none";
+  const auto none = refuses(kernel, layer.spec, h200(), DType::bf16);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->stage, Stage::build);
+  EXPECT_EQ(none->field, "code_targets");
+  EXPECT_NE(none->reason.find("install the CUDA toolkit"), std::string::npos);
+  kernel.code_targets = "sm_80 sm_120a";
+  const auto other = refuses(kernel, layer.spec, h200(), DType::bf16);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->stage, Stage::build);
+  EXPECT_EQ(other->found, "sm_80 sm_120a");
+  EXPECT_EQ(other->wanted, "sm_90");
+  EXPECT_NE(other->reason.find("GEARSHIFT_CUDA_ARCHITECTURES"), std::string::npos);
+}
+
+TEST(CodeTargets, RunOnTheirOwnMajorVersion) {
+  EXPECT_TRUE(code_covers("sm_80", "sm_80"));
+  EXPECT_TRUE(code_covers("sm_80 sm_90a", "sm_89"));
+  EXPECT_TRUE(code_covers("sm_80 sm_90a", "sm_90"));
+  EXPECT_FALSE(code_covers("sm_89", "sm_86"));
+  EXPECT_FALSE(code_covers("sm_90a", "sm_91"));
+  EXPECT_FALSE(code_covers("sm_80", "sm_90"));
+  EXPECT_FALSE(code_covers("sm_120a", "sm_121"));
+  EXPECT_TRUE(code_covers("sm_120", "sm_121"));
+  EXPECT_FALSE(code_covers("sm_10", "sm_100"));
+  EXPECT_FALSE(code_covers("none", "sm_90"));
+  EXPECT_FALSE(code_covers("", "sm_90"));
+}
+
+using cuda::StreamDevice;
+
+// Whatever the shape, a variant that fits; and on an H200 those that were measured to be the fastest, or nearly.
+TEST(StreamTactics, EveryShapeGetsOneThatFits) {
+  const StreamDevice small{128, 101376, 102400, false};  // an Ada board
+  for (const StreamDevice& device : {StreamDevice{}, small}) {
+    for (const int64_t slabs : {1, 2, 3, 5, 64, 256, 1792, 2176, 9504}) {
+      for (const int64_t units : {1, 8, 32, 64, 136, 224}) {
+        for (const int64_t m : {1, 8, 9, 16}) {
+          for (const int unit_bytes : {1056, 1152, 1280}) {
+            const bool rare = unit_bytes == 1280;
+            const auto choice = cuda::choose_stream_tactic(slabs, units, m, unit_bytes, rare, device);
+            ASSERT_GE(choice.tactic, 0) << slabs << " slabs, " << units << " units, M " << m;
+            const auto& tactic = cuda::stream_tactics[static_cast<size_t>(choice.tactic)];
+            EXPECT_TRUE(cuda::stream_fits(tactic, unit_bytes, slabs, m, device, rare));
+            EXPECT_TRUE(device.clusters || choice.cluster == 1);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(StreamTactics, NamesFindThemselves) {
+  std::set<std::string_view> seen;
+  for (const std::string_view name : cuda::stream_tactic_names()) {
+    EXPECT_TRUE(seen.insert(name).second) << name << " names two tactics";
+    const auto found = cuda::find_stream_tactic(name);
+    ASSERT_GE(found.tactic, 0) << name;
+    EXPECT_EQ(cuda::stream_tactic_name(cuda::stream_tactics[static_cast<size_t>(found.tactic)], found.cluster), name);
+  }
+  EXPECT_LT(cuda::find_stream_tactic("fast").tactic, 0);
+}
+
+}  // namespace
+}  // namespace gearshift::testing
