@@ -72,6 +72,7 @@ int print_result(const Call& call, const std::function<std::string()>& json,
 void note_policy(const Call& call, const Plan& plan) {
   for (const std::string& unused : plan.unused)
     note(call, "note: '" + shown(unused) + "' of the policy touched nothing in this plan");
+  for (const std::string& line : plan.notes) note(call, "warning: " + shown(line));
   if (!json_to_stdout(call)) return;
   for (const Warning& warning : plan.warnings) note(call, "warning: " + warning.code + ": " + shown(warning.message));
 }

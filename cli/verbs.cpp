@@ -13,7 +13,7 @@ constexpr std::array kVerbs = {
              "run the planned kernels here, check each against the reference, print error and time", run},
     VerbSpec{kVerify, "verify", "MODEL", 1, 1,
              "check every kernel the plan can use against the reference; exit 5 when one fails", verify},
-    VerbSpec{kTune, "tune", "MODEL", 1, 1, "measure the candidates here and keep the results", nullptr},
+    VerbSpec{kTune, "tune", "MODEL", 1, 1, "measure the candidates here and keep the results", tune},
     VerbSpec{kBench, "bench", "", 0, 0, "time kernels on given shapes", nullptr},
     VerbSpec{kQuantize, "quantize", "MODEL", 1, 1, "write a quantized checkpoint from a bf16, fp16 or fp32 one",
              quantize},
@@ -23,8 +23,10 @@ constexpr std::array kVerbs = {
     VerbSpec{kDevices, "devices", "", 0, 0, "this machine's devices and those one can plan for", devices},
     VerbSpec{kDoctor, "doctor", "", 0, 0,
              "device, build, options and a launch test of each kernel: what a bug report needs", doctor},
-    VerbSpec{kStore, "store", "", 0, 0, "list, verify, export, import, merge or prune measurements and quarantines",
-             nullptr},
+    VerbSpec{
+        kStore, "store", "ACTION [FILE]", 1, 2,
+        "list, verify, export FILE, import FILE, merge STORE or prune [KERNEL]: measurements, proofs and quarantines",
+        store},
     VerbSpec{kCompletion, "completion", "bash|zsh|fish", 1, 1,
              "print the script that completes this command's words in a shell", completion},
 };

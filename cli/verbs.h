@@ -31,6 +31,8 @@ const VerbSpec* find_verb(std::string_view name);
 int plan(const Call& call);
 int run(const Call& call);
 int verify(const Call& call);
+int tune(const Call& call);
+int store(const Call& call);
 int quantize(const Call& call);
 int inspect(const Call& call);
 int kernels(const Call& call);

@@ -6,6 +6,7 @@ install(TARGETS gearshift EXPORT GearshiftTargets ARCHIVE DESTINATION ${CMAKE_IN
 if(TARGET gearshift_command)
   install(TARGETS gearshift_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+install(TARGETS gearshift_launch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/gearshift)
 install(DIRECTORY include/gearshift DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT GearshiftTargets NAMESPACE Gearshift:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Gearshift)
 configure_package_config_file(cmake/GearshiftConfig.cmake.in ${PROJECT_BINARY_DIR}/GearshiftConfig.cmake

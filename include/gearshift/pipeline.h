@@ -114,6 +114,43 @@ struct VerifyReport {
 };
 Result<VerifyReport> verify_model(const std::string& model, const Options& options, const Progress& progress = nullptr);
 
+// One time that tune measured, or found in the store.
+struct TunedRow {
+  Measurement measurement;       // comparison: of the proof before the race
+  std::string chosen, previous;  // kernels of the plan at this layer and batch size, after and before
+};
+// Over all layers whose times are known, by batch size: the priority lists alone, the plan now, the best kernel each.
+struct TunedBatch {
+  int64_t m = 0;
+  double static_us = 0, chosen_us = 0, best_us = 0;
+};
+struct TuneReport {
+  Plan plan;                                 // with what was measured
+  std::string static_hash;                   // of the plan that the lists alone give
+  std::vector<TunedRow> rows;
+  std::vector<TunedBatch> batch;
+  std::optional<double> oracle_gap;          // time of the chosen kernels over the best measured ones
+  size_t groups = 0, tunable = 0;            // layer groups, and those with a choice to make
+  size_t measured = 0, reused = 0;           // races run here, and those whose rows were there already
+  std::vector<std::string> not_measured;     // what, and why
+  std::vector<Quarantine> quarantined;
+  int rank = 0, ranks = 1;
+};
+// Measures the kernels that the plan can use, each layer class once, and keeps every result as soon as it is there: stopped
+// at any moment it goes on from there. Errors: usage (a graph is being captured), those of planning and proof, runtime.
+Result<TuneReport> tune_model(const std::string& model, const Options& options, const Progress& progress = nullptr);
+
+// What `gearshift store ACTION [FILE]` does and found.
+struct StoreReport {
+  std::string action, path;
+  std::vector<StoreEntry> rows;       // list
+  StoreCheck check;                   // list, verify
+  int64_t changed = 0;                // rows exported, imported, merged or removed
+  std::vector<std::string> notes;
+};
+// Actions: list, verify, export FILE, import FILE, merge STORE, prune [KERNEL]. Errors usage, runtime.
+Result<StoreReport> use_store(const std::vector<std::string>& words, const Options& options);
+
 struct InspectReport {
   std::string path, architecture, quant_method;
   std::vector<CheckpointFile> files;
@@ -153,6 +190,10 @@ struct DoctorReport {
   Options options;
 };
 Result<DoctorReport> doctor(const Options& options);
+
+// The whole of the program gearshift_launch, in which the library launches kernels for the first time:
+// MODEL LAYER KERNEL M[,M...] [OPTION=VALUE...]. Returns its exit code.
+int launch_program(int argc, char** argv);
 
 Result<QuantizeReport> quantize_model(const std::string& model, const Options& options,
                                       const Progress& progress = nullptr);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
 #include <pcre2.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "device/cuda.h"
 #include "kernel/cpu/isa.h"
 #include "measure/made_up_layer.h"
+#include "pipeline/environment.h"
 #include "pipeline/options.h"
 
 namespace gearshift {
@@ -32,7 +34,8 @@ Facts libraries() {
                  {"PCRE2", pcre2},
                  {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
                                                NLOHMANN_JSON_VERSION_PATCH)},
-                 {"fmt", dotted(FMT_VERSION, 100)}};
+                 {"fmt", dotted(FMT_VERSION, 100)},
+                 {"SQLite", sqlite3_libversion()}};
   if (const std::string runtime = cuda::runtime_version(); !runtime.empty())
     facts.emplace_back("CUDA runtime", runtime);
   if (const std::string cublaslt = cuda::cublaslt_version(); !cublaslt.empty())
@@ -79,6 +82,16 @@ LaunchTest launch(const Kernel& kernel, const DeviceProfile& device, int threads
   return test;
 }
 
+// "PATH: 12 rows, 10 of them for this machine", and what is wrong with it.
+std::string store_line(const std::string& path, const RunEnvironment& environment) {
+  StoreFile store(path);
+  if (store.off()) return "off: results are kept for the run that made them";
+  const StoreCheck check = store.check(environment);
+  std::string line = fmt::format("{}: {} rows, {} of them for this machine", path, check.rows, check.applying);
+  for (const std::string& problem : check.problems) line += "; " + problem;
+  return line;
+}
+
 }  // namespace
 
 Result<DoctorReport> doctor(const Options& options) {
@@ -89,7 +102,7 @@ Result<DoctorReport> doctor(const Options& options) {
   if (!gpus.empty()) report.driver = gpus.front().driver;
   report.libraries = libraries();
   report.build = build_facts();
-  report.store = "off: results are kept for the run that made them";
+  report.store = store_line(settings.store, environment_of(report.device));
   const int threads = settings.threads > 0 ? settings.threads : std::max(1, report.device.cores);
   for (const KernelRow& row : list_kernels(report.device)) {
     const bool on_gpu = row.kernel->platform == Platform::cuda;

@@ -73,6 +73,15 @@ class Reader {
     return *number;
   }
 
+  Result<double> seconds() const {
+    constexpr double most = 1e6;
+    GEARSHIFT_TRY(const std::string word, text());
+    const std::optional<double> number = parse_number(word);
+    if (!number || !(*number > 0) || *number > most)
+      return wrong(quoted(word), fmt::format("seconds, more than 0 and at most {:.0f}", most));
+    return *number;
+  }
+
   Result<std::string> one_of(const std::vector<std::string_view>& words) const {
     GEARSHIFT_TRY(const std::string word, text());
     if (std::find(words.begin(), words.end(), word) == words.end()) return unknown(word, "one of", words);
@@ -236,6 +245,19 @@ Result<void> read_other_option(std::string_view name, const Reader& reader, Sett
   } else if (name == "no-fuse") {
     GEARSHIFT_TRY(const bool apart, reader.flag());
     settings.fuse = !apart;
+  } else if (name == "plugin") {
+    GEARSHIFT_TRY(settings.plugins, reader.list());
+  } else if (name == "mode") {
+    GEARSHIFT_TRY(settings.mode, reader.one_of({"graph", "eager"}));
+  } else if (name == "isolation") {
+    GEARSHIFT_TRY(settings.isolation, reader.flag());
+  } else if (name == "time-budget") {
+    GEARSHIFT_TRY(settings.time_budget_s, reader.seconds());
+  } else if (name == "launch-limit") {
+    GEARSHIFT_TRY(settings.launch_limit_s, reader.seconds());
+  } else if (name == "memory-limit") {
+    GEARSHIFT_TRY(const std::string word, reader.text());
+    GEARSHIFT_TRY(settings.memory_limit, reader.integer(word, 1, std::numeric_limits<int64_t>::max()));
   } else if (name == "scheme") {
     GEARSHIFT_TRY(settings.rules, read_rules(reader));
   } else if (name == "container") {
@@ -246,7 +268,7 @@ Result<void> read_other_option(std::string_view name, const Reader& reader, Sett
         {"layers", &settings.layers},    {"explain", &settings.explain},
         {"input", &settings.input},      {"output", &settings.output},
         {"out", &settings.out},          {"calibration", &settings.calibration},
-        {"registry", &settings.registry}};
+        {"registry", &settings.registry}, {"store", &settings.store}};
     for (const auto& [known, target] : texts) {
       if (known != name) continue;
       GEARSHIFT_TRY(*target, reader.text());

@@ -20,6 +20,13 @@ struct Settings {
   std::string input, output;  // files of `run`
   std::string json;           // the file of --json, "" where it goes to standard output or is not asked for
   uint64_t seed = 0;
+  std::string store = "off";
+  std::string mode;                  // "graph" or "eager"; "": as the device is used
+  std::vector<std::string> plugins;  // files
+  bool isolation = true;
+  double launch_limit_s = 10;  // of one launch in a child process
+  double time_budget_s = 0;    // 0: none
+  int64_t memory_limit = 0;    // bytes; 0: none
   std::vector<QuantizeRule> rules;
   std::string container = "compressed-tensors", calibration, out;
 };

@@ -6,7 +6,7 @@ namespace gearshift {
 
 Result<Plan> plan_model(const std::string& model, const Options& options) {
   GEARSHIFT_TRY(const Session session, Session::open(model, options));
-  return session.plan();
+  return session.plan(session.registry());
 }
 
 }  // namespace gearshift

@@ -47,8 +47,13 @@ Options with_environment(Options given, const Environment& environment) {
 Result<Options> complete_options(Options given, const Environment& environment) {
   const std::string file = find_config_file(environment);
   Options options = with_environment(std::move(given), environment);
-  if (file.empty()) return options;
-  return with_config_file(std::move(options), file);
+  if (!file.empty()) {
+    GEARSHIFT_TRY(options, with_config_file(std::move(options), file));
+  }
+  // The only default that depends on who asks; a library call without options of its own keeps nothing.
+  const Options store = {
+      {"store", {{default_store_path(environment("XDG_STATE_HOME"), environment("HOME"))}, "default", ""}}};
+  return over(std::move(options), store);
 }
 
 Options effective_options(const Options& options) {

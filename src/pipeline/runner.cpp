@@ -102,7 +102,8 @@ Result<RunReport> Runner::run() {
   for (Done& job : done) report.rows.insert(report.rows.end(), job.rows.begin(), job.rows.end());
   report.stack = stack_of(report.rows);
   report.plan = *plan_;
-  report.quarantined = session_.store.quarantines;
+  report.quarantined = session_.found_wrong;
+  report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
   report.not_run = work.not_run;
   report.output = session_.settings().output;
   return report;
@@ -124,15 +125,10 @@ Result<std::optional<Quarantine>> Runner::run_job(const RunJob& job, Done& done)
 
 std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, int64_t expert, Judge& judge) {
   const LayerPlan& plan = *prepared.plan;
-  const std::string& layer_class = plan.decision->layer_class;
   for (const PlannedRange& range : plan.decision->ranges) {
-    for (const int64_t m : probe_sizes(range.m_min, range.m_max, plan_->policy.batch)) {
-      if (proven_.count({layer_class, range.kernel, m}) != 0) continue;
-      const Proof proof = prove(*range.kernel, prepared, m, session_.dtype(), session_.settings().seed,
-                                session_.threads(), expert, judge);
-      if (!proof.comparison.ok) return quarantine_of(plan, m, proof.comparison.failure);
-      proven_.insert({layer_class, range.kernel, m});
-    }
+    const std::vector<int64_t> sizes = probe_sizes(range.m_min, range.m_max, plan_->policy.batch);
+    if (const auto failure = prover_.prove_at(*range.kernel, prepared, expert, sizes, judge))
+      return quarantine_of(plan, failure->m, failure->what);
   }
   return std::nullopt;
 }
@@ -195,7 +191,7 @@ Quarantine Runner::quarantine_of(const LayerPlan& plan, int64_t m, const std::st
 }
 
 Result<void> Runner::impose(const Quarantine& quarantine) {
-  for (const Quarantine& known : session_.store.quarantines) {
+  for (const Quarantine& known : session_.found_wrong) {
     if (known.kernel != quarantine.kernel || known.layer_class != quarantine.layer_class ||
         known.m_min != quarantine.m_min)
       continue;
@@ -207,7 +203,11 @@ Result<void> Runner::impose(const Quarantine& quarantine) {
     error.hint = "it stayed in the plan although it is quarantined; please report this";
     return error;
   }
-  session_.store.quarantines.push_back(quarantine);
+  const PlannedRange* range = nullptr;
+  for (const LayerPlan& row : plan_->layers) {
+    if (row.decision->layer_class == quarantine.layer_class) range = &range_for(*row.decision, quarantine.m_min);
+  }
+  session_.quarantine(quarantine, *range->kernel, fmt::format("seed {}", session_.settings().seed));
   GEARSHIFT_TRY(Plan plan, session_.plan(registry_));
   plan_ = std::make_unique<const Plan>(std::move(plan));
   return {};

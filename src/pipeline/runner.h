@@ -2,9 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <set>
 
-#include "measure/judge.h"
+#include "pipeline/prover.h"
 #include "pipeline/run_inputs.h"
 #include "pipeline/session.h"
 
@@ -13,8 +12,8 @@ namespace gearshift {
 class Runner {
  public:
   // All arguments must outlive the runner.
-  Runner(Session& session, const Registry& registry, const Progress& progress)
-      : session_(session), registry_(registry), progress_(progress) {}
+  Runner(Session& session, const Registry& registry, const Progress& progress, Isolation isolation = nullptr)
+      : session_(session), registry_(registry), progress_(progress), prover_(session, std::move(isolation)) {}
 
   // Errors: usage, damaged_checkpoint, runtime, no_kernel, fallback_refused, and self_check where no healthy kernel is
   // left.
@@ -41,7 +40,7 @@ class Runner {
   const Registry& registry_;
   const Progress& progress_;
   std::unique_ptr<const Plan> plan_;
-  std::set<std::tuple<std::string, const Kernel*, int64_t>> proven_;  // layer class, kernel, M
+  Prover prover_;
 };
 
 }  // namespace gearshift

@@ -3,14 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "kernel/plugin.h"
+#include "pipeline/environment.h"
+#include "plan/measured.h"
+#include "store/entry.h"
 
 namespace gearshift {
 
 namespace {
+
+constexpr size_t longest_reason = 1000;
 
 ErrorInfo usage(std::string subject, std::string found, std::string wanted, std::string hint = "") {
   ErrorInfo error;
@@ -71,6 +78,8 @@ ErrorInfo unknown_layer(std::string_view option, std::string_view word, const st
 
 Result<Session> Session::open(const std::string& model, const Options& options) {
   Session session;
+  session.options_ = options;
+  session.model_path_ = model;
   GEARSHIFT_TRY(session.settings_, read_settings(options));
   Settings& settings = session.settings_;
   GEARSHIFT_TRY(const DeviceProfile host, host_cpu(settings.max_isa));
@@ -81,6 +90,9 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
     session.device_ = gpus.front();  // the best device present
   }
   GEARSHIFT_TRY(session.registry_, open_registry(settings.registry));
+  if (!settings.plugins.empty() && settings.registry == "gearshift") {
+    GEARSHIFT_TRY(session.registry_, with_plugins(session.registry_, settings.plugins));
+  }
   GEARSHIFT_TRY(session.checkpoint_, Checkpoint::open(model));
   GEARSHIFT_TRY(session.model_, read_layers(session.checkpoint_, !settings.layers.empty()));
   std::vector<LayerSpec> rows = settings.fuse ? fuse(session.model_.layers) : session.model_.layers;
@@ -91,22 +103,99 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   settings.policy.dtype = settings.dtype.value_or(session.model_.dtype);
   GEARSHIFT_CHECK(session.check_targets());
   settings.policy.threads = settings.threads > 0 ? settings.threads : std::max(1, host.cores);
+  settings.policy.mode = settings.mode.empty() ? default_mode(session.device_.platform) : settings.mode;
+  session.file_ = StoreFile(settings.store);
+  session.environment_ = environment_of(session.device_);
+  session.reload();
+  session.note_foreign_rows();
   return session;
 }
 
-Result<Plan> Session::plan(const Registry& registry) const {
+Result<Plan> Session::plan(const Registry& registry, const std::string& selection) const {
   PlanRequest request;
   request.model = &model_;
   request.layers = rows_;
   request.model_path = checkpoint_.path();
   request.device = device_;
   request.policy = settings_.policy;
+  if (!selection.empty()) request.policy.selection = selection;
   request.registry = &registry;
   request.store = &store;
   GEARSHIFT_TRY(Plan plan, make_plan(std::move(request)));
   // The filter is no part of the policy: that it met nothing is for this room to say.
   if (!settings_.layers.empty() && rows_.empty()) plan.unused.push_back(settings_.layers);
+  plan.notes = notes_;
+  plan.notes.insert(plan.notes.end(), file_.warnings().begin(), file_.warnings().end());
   return plan;
+}
+
+// A store that does not apply at all is what nobody would notice.
+void Session::note_foreign_rows() {
+  if (!device_.present || !store.times.empty() || !store.proofs.empty() || !store.quarantines.empty()) return;
+  const std::vector<StoreEntry> rows = file_.entries();
+  if (rows.empty()) return;
+  notes_.push_back(fmt::format("store {}: none of {} rows apply here ({}); they are kept for their own device",
+                               printable(file_.path()), rows.size(),
+                               difference(rows.front().environment, environment_)));
+}
+
+StoreEntry Session::entry(EntryKind kind, const Kernel& kernel, const std::string& layer_class, int64_t m) const {
+  StoreEntry entry;
+  entry.kind = kind;
+  entry.environment = environment_;
+  entry.kernel = kernel.name;
+  entry.kernel_version = kernel.version;
+  entry.layout = key_of(*kernel.layout);
+  entry.layer_class = layer_class;
+  entry.dtype = name(dtype());
+  entry.m_min = entry.m_max = m;
+  if (kind != EntryKind::quarantine) entry.threads = threads();
+  if (kind == EntryKind::measurement) entry.mode = settings_.policy.mode;
+  entry.taken = std::time(nullptr);
+  return entry;
+}
+
+bool Session::keep(std::vector<StoreEntry> rows) {
+  if (rows.empty()) return true;
+  const bool written = file_.write(std::move(rows));
+  reload();
+  return written;
+}
+
+void Session::quarantine(const Quarantine& quarantine, const Kernel& kernel, const std::string& evidence) {
+  found_wrong.push_back(quarantine);
+  StoreEntry row = entry(EntryKind::quarantine, kernel, quarantine.layer_class, quarantine.m_min);
+  row.m_max = quarantine.m_max;
+  row.reason = printable(quarantine.reason, longest_reason);
+  row.evidence = printable(evidence, longest_reason);
+  keep({std::move(row)});
+  // It must hold here even where it cannot be kept.
+  const bool kept = std::any_of(store.quarantines.begin(), store.quarantines.end(), [&](const Quarantine& known) {
+    return known.kernel == quarantine.kernel && known.layer_class == quarantine.layer_class &&
+           known.m_min == quarantine.m_min && known.m_max == quarantine.m_max;
+  });
+  if (!kept) store.quarantines.push_back(quarantine);
+}
+
+bool Session::is_proven(const Kernel& kernel, const std::string& layer_class, int64_t m) const {
+  return std::any_of(store.proofs.begin(), store.proofs.end(), [&](const ProvenBatch& row) {
+    return row.m == m && row.kernel == kernel.name && row.kernel_version == kernel.version &&
+           row.layout == key_of(*kernel.layout) && row.layer_class == layer_class && row.dtype == name(dtype()) &&
+           row.threads == threads();
+  });
+}
+
+Result<Plan> Session::plan_row(const Registry& registry, size_t row, const std::string& selection) const {
+  PlanRequest request;
+  request.model = &model_;
+  request.layers = {rows_[row]};
+  request.model_path = checkpoint_.path();
+  request.device = device_;
+  request.policy = settings_.policy;
+  request.policy.selection = selection;
+  request.registry = &registry;
+  request.store = &store;
+  return make_plan(std::move(request));
 }
 
 Result<void> Session::require_device() const {

@@ -14,7 +14,11 @@ class Session {
 
   // The plan under what `store` knows now. Equal stores give equal plans.
   Result<Plan> plan() const { return plan(registry_); }
-  Result<Plan> plan(const Registry& registry) const;
+  Result<Plan> plan(const Registry& registry, const std::string& selection = "") const;
+  // The same for one row, by the priority lists alone or by what was measured.
+  Result<Plan> plan_row(const Registry& registry, size_t row, const std::string& selection) const;
+  // The kernels to plan with: our own, and those of --plugin.
+  const Registry& registry() const { return registry_; }
   // Usage error where the device planned for is not in this machine.
   Result<void> require_device() const;
   // What `run` and `verify` need besides: a registry whose kernels run here and weights (usage errors for another
@@ -29,21 +33,44 @@ class Session {
   int threads() const { return settings_.policy.threads; }
   DType dtype() const { return settings_.policy.dtype; }
 
-  // What was proven wrong since the session was opened.
+  // What is known about this environment: rows of earlier processes, and those added since.
   Store store;
+  // What was proven wrong since the session was opened.
+  std::vector<Quarantine> found_wrong;
+
+  // A row about `kernel` on a layer class at batch size m, with everything but its values.
+  StoreEntry entry(EntryKind kind, const Kernel& kernel, const std::string& layer_class, int64_t m) const;
+  // Adds rows to `store` and to its file. False: others can't see them yet.
+  bool keep(std::vector<StoreEntry> rows);
+  void quarantine(const Quarantine& quarantine, const Kernel& kernel, const std::string& evidence);
+  bool is_proven(const Kernel& kernel, const std::string& layer_class, int64_t m) const;
+  // Reads again what other processes may have added.
+  void reload() { store = file_.read(environment_); }
+  StoreFile& file() { return file_; }
+  const RunEnvironment& environment() const { return environment_; }
+  const DeviceProfile& device() const { return device_; }
+  // What it was opened with.
+  const Options& options() const { return options_; }
+  const std::string& model() const { return model_path_; }
   // Batch sizes of the policy; an input file sets its own.
   void set_batch(std::vector<int64_t> batch) { settings_.policy.batch = std::move(batch); }
 
  private:
   // Usage error where a file to write is one that is read, or the other one that is written.
   Result<void> check_targets() const;
+  void note_foreign_rows();
 
+  Options options_;
+  std::string model_path_;
   Checkpoint checkpoint_;
   Settings settings_;
   ModelLayers model_;
   std::vector<LayerSpec> rows_;
   DeviceProfile device_;
   Registry registry_;
+  StoreFile file_;
+  RunEnvironment environment_;
+  std::vector<std::string> notes_;  // about the store
 };
 
 // A row matches by its own name, by the name of a part as shown, or by that of a module.

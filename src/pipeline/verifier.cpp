@@ -46,13 +46,15 @@ Result<VerifyReport> Verifier::run() {
     const LayerPlan& layer = report.plan.layers[i];
     if (progress_) progress_(i, total, layer.layer.name);
     GEARSHIFT_CHECK(verify_layer(layer, seen.insert(layer.decision->layer_class).second, report));
+    prover_.flush();
   }
   if (progress_) progress_(total, total, "");
-  report.quarantined = session_.store.quarantines;
+  report.quarantined = session_.found_wrong;
   if (!report.quarantined.empty()) {
     // Where nothing healthy is left the plan that failed is what there is to show.
     if (auto healthy = session_.plan(registry_); healthy.ok()) report.plan = *std::move(healthy);
   }
+  report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
   return report;
 }
 
@@ -78,14 +80,27 @@ void Verifier::verify_kernel(const Kernel& kernel, const PreparedLayer& prepared
                              Judge& judge, VerifyReport& report) {
   const LayerPlan& plan = *prepared.plan;
   for (const PlannedRange& range : plan.decision->ranges) {
-    for (const int64_t m : sizes_of(kernel, range, batch_)) {
-      if (m > always_up_to && !all_sizes) continue;
+    std::vector<int64_t> sizes = sizes_of(kernel, range, batch_);
+    sizes.erase(std::remove_if(sizes.begin(), sizes.end(), [&](int64_t m) { return m > always_up_to && !all_sizes; }),
+                sizes.end());
+    if (const auto failure = prover_.launch_apart(kernel, plan, sizes)) {
+      Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), failure->m);
+      row.comparison.failure = failure->what;
+      quarantine(kernel, plan, range, row);
+      report.rows.push_back(std::move(row));
+      continue;
+    }
+    for (const int64_t m : sizes) {
       Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), m);
       if (prepared.weights.size() > 1) row.layer += fmt::format(" (expert {})", expert);
       row.comparison =
           prove(kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), expert, judge)
               .comparison;
-      if (!row.comparison.ok) quarantine(kernel, plan, range, row);
+      if (row.comparison.ok) {
+        prover_.add(kernel, plan.decision->layer_class, m, row.comparison);
+      } else {
+        quarantine(kernel, plan, range, row);
+      }
       report.rows.push_back(std::move(row));
     }
   }
@@ -101,12 +116,12 @@ void Verifier::quarantine(const Kernel& kernel, const LayerPlan& plan, const Pla
   quarantine.m_min = range.m_min;
   quarantine.m_max = range.m_max;
   quarantine.reason = fmt::format("{} (layer {}, m = {})", row.comparison.failure, row.layer, row.m);
-  for (const Quarantine& known : session_.store.quarantines) {
+  for (const Quarantine& known : session_.found_wrong) {
     if (known.kernel == quarantine.kernel && known.layer_class == quarantine.layer_class &&
         known.m_min == quarantine.m_min)
       return;
   }
-  session_.store.quarantines.push_back(std::move(quarantine));
+  session_.quarantine(quarantine, kernel, fmt::format("seed {}", session_.settings().seed));
 }
 
 }  // namespace gearshift

@@ -1,16 +1,15 @@
 // Proves every (layer, kernel) pair that a plan can use.
 #pragma once
 
-#include "measure/judge.h"
-#include "pipeline/session.h"
+#include "pipeline/prover.h"
 
 namespace gearshift {
 
 class Verifier {
  public:
   // All arguments must outlive the verifier.
-  Verifier(Session& session, const Registry& registry, const Progress& progress)
-      : session_(session), registry_(registry), progress_(progress) {}
+  Verifier(Session& session, const Registry& registry, const Progress& progress, Isolation isolation = nullptr)
+      : session_(session), registry_(registry), progress_(progress), prover_(session, std::move(isolation)) {}
 
   // Failures are no error: they are quarantined in the report. Errors: damaged_checkpoint, usage, runtime, and those of
   // planning.
@@ -26,6 +25,7 @@ class Verifier {
   const Registry& registry_;
   const Progress& progress_;
   std::vector<int64_t> batch_;
+  Prover prover_;
 };
 
 }  // namespace gearshift

@@ -108,7 +108,7 @@ int64_t bucket_of(int64_t m, const std::vector<int64_t>& points) {
 bool beats(const MeasuredTime& challenger, const MeasuredTime& incumbent) {
   if (challenger.samples < kFewestSamples || incumbent.samples < kFewestSamples) return false;
   const double noise = std::max(least_noise * incumbent.median_us,
-                                2 * std::hypot(standard_error(challenger), standard_error(incumbent)));
+                                3 * std::hypot(standard_error(challenger), standard_error(incumbent)));
   return challenger.median_us + noise < incumbent.median_us;
 }
 

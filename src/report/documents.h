@@ -11,6 +11,8 @@ namespace gearshift {
 std::string plan_json(const Plan& plan);                              // gearshift.plan/1
 std::string run_json(const RunReport& report);                        // gearshift.run/1
 std::string verify_json(const VerifyReport& report);                  // gearshift.verify/1
+std::string tune_json(const TuneReport& report);                      // gearshift.tune/1
+std::string store_json(const StoreReport& report);                    // gearshift.store/1
 std::string inspect_json(const InspectReport& report);                // gearshift.inspect/1
 std::string kernels_json(const std::vector<KernelRow>& rows);         // gearshift.kernels/1
 std::string devices_json(const std::vector<DeviceProfile>& devices);  // gearshift.devices/1

@@ -71,27 +71,6 @@ void write_timing(JsonWriter& json, const std::optional<Timing>& timing) {
   json.member("samples", t.samples);
 }
 
-void write_measurement(JsonWriter& json, const Measurement& m) {
-  json.begin_object();
-  json.member("layer", m.layer).member("family", m.family).member("scheme", m.scheme);
-  json.member_or_null("arithmetic", m.arithmetic);
-  json.member("n", m.n).member("k", m.k).member("m", m.m);
-  json.member("kernel", m.kernel).member("backend", m.backend).member_or_null("tactic", m.tactic);
-  write_timing(json, m.timing);
-  json.key("gbytes_per_s");
-  m.timing ? json.value(rounded(m.gbytes_per_s, 4)) : json.null();
-  json.key("tflops");
-  m.timing ? json.value(rounded(m.tflops, 6)) : json.null();
-  json.member("relative_error", m.comparison.relative_error).member("tolerance", m.comparison.tolerance);
-  json.member("ok", m.comparison.ok);
-  json.member("worst_row", m.comparison.worst_row).member("worst_column", m.comparison.worst_column);
-  if (m.comparison.divergence) json.member("divergence", *m.comparison.divergence);
-  json.member("infinite", m.comparison.infinite);
-  json.member_or_null("failure", m.comparison.failure);
-  json.member("weight_bytes", m.weight_bytes);
-  json.end();
-}
-
 }  // namespace
 
 void write_bound(JsonWriter& json, std::string_view key, int64_t bound) {
@@ -158,9 +137,32 @@ void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quaranti
   json.end();
 }
 
+void write_measurement(JsonWriter& json, const Measurement& m) {
+  json.member("layer", m.layer).member("family", m.family).member("scheme", m.scheme);
+  json.member_or_null("arithmetic", m.arithmetic);
+  json.member("n", m.n).member("k", m.k).member("m", m.m);
+  json.member("kernel", m.kernel).member("backend", m.backend).member_or_null("tactic", m.tactic);
+  write_timing(json, m.timing);
+  json.key("gbytes_per_s");
+  m.timing ? json.value(rounded(m.gbytes_per_s, 4)) : json.null();
+  json.key("tflops");
+  m.timing ? json.value(rounded(m.tflops, 6)) : json.null();
+  json.member("relative_error", m.comparison.relative_error).member("tolerance", m.comparison.tolerance);
+  json.member("ok", m.comparison.ok);
+  json.member("worst_row", m.comparison.worst_row).member("worst_column", m.comparison.worst_column);
+  if (m.comparison.divergence) json.member("divergence", *m.comparison.divergence);
+  json.member("infinite", m.comparison.infinite);
+  json.member_or_null("failure", m.comparison.failure);
+  json.member("weight_bytes", m.weight_bytes);
+}
+
 void write_measurements(JsonWriter& json, const std::vector<Measurement>& rows) {
   json.begin_array();
-  for (const Measurement& row : rows) write_measurement(json, row);
+  for (const Measurement& row : rows) {
+    json.begin_object();
+    write_measurement(json, row);
+    json.end();
+  }
   json.end();
 }
 

@@ -11,6 +11,8 @@ void write_build(JsonWriter& json);
 void write_scheme(JsonWriter& json, const LayerSpec& layer);
 void write_warnings(JsonWriter& json, const std::vector<Warning>& warnings);
 void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quarantined);
+// The members of one measured row, inside an open object.
+void write_measurement(JsonWriter& json, const Measurement& row);
 void write_measurements(JsonWriter& json, const std::vector<Measurement>& rows);
 // Upper bounds: 0 in the data means "none" and becomes null.
 void write_bound(JsonWriter& json, std::string_view key, int64_t bound);

@@ -96,6 +96,9 @@ struct StoreFile::State {
 
   bool off() const { return path.empty() || path == "off"; }
 
+  // Nothing that is written reaches others, now or later.
+  bool alone() const { return off() || network || refused || unwritable; }
+
   void warn(const std::string& what) {
     const std::string line = fmt::format("store {}: {}", printable(path), what);
     if (std::find(warnings.begin(), warnings.end(), line) == warnings.end()) warnings.push_back(line);
@@ -363,7 +366,9 @@ bool StoreFile::write(std::vector<StoreEntry> rows) {
 }
 
 bool StoreFile::claim(const std::string& work) {
-  if (!state_->open_to_write() || state_->db.execute("BEGIN IMMEDIATE") != SQLITE_OK) return true;
+  // Without a file to share everyone does everything; one that is busy is asked again later.
+  if (!state_->open_to_write()) return state_->alone();
+  if (state_->db.execute("BEGIN IMMEDIATE") != SQLITE_OK) return false;
   const int64_t now = std::time(nullptr);
   bool taken = false;
   {

@@ -4,8 +4,8 @@ import json, os, random, struct, subprocess, sys, tempfile, unittest
 
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
 VERBS = ["plan", "run", "verify", "tune", "bench", "quantize", "inspect", "diff", "kernels", "devices", "doctor", "store", "completion"]
-LATER_VERBS = ["tune", "bench", "diff", "store"]
-LATER_OPTIONS = ["--plugin x.so", "--batch-invariant",
+LATER_VERBS = ["bench", "diff"]
+LATER_OPTIONS = ["--batch-invariant",
                  "--memory-budget 1", "--tp 2", "--lock x.json", "--html x.html"]
 N, K = 48, 64
 
@@ -76,7 +76,7 @@ class Case(unittest.TestCase):
             return f.read()
 
     def call(self, *words, env=None, **how):
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("GEARSHIFT_") and k not in ("COLUMNS", "XDG_CONFIG_HOME", "HOME")}
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("GEARSHIFT_") and k not in ("COLUMNS", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME")}
         how.setdefault("stdout", subprocess.PIPE)
         done = subprocess.run([COMMAND, *words], env=clean | (env or {}), stderr=subprocess.PIPE, timeout=120, **how)
         done.said, done.out = done.stderr.decode(), (done.stdout or b"").decode()

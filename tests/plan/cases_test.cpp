@@ -16,6 +16,14 @@ Quarantine wrong_for(const Kernel& kernel, const LayerSpec& layer) {
   return {std::string(kernel.name), kernel.version, layer_class(layer), "BF16", 1, 0, "every row is off"};
 }
 
+TEST(Case10, OutputsBeyondTheKernelsOffsetsGoToTheNextOne) {
+  StubRegistry stubs;
+  stubs.add(Family::int8_w8a8, "stub_int32_offsets", "native").contract.max_output_elements = (int64_t{1} << 31) - 1;
+  stubs.add(Family::int8_w8a8, "stub_int64_offsets", "native");
+  const Plan planned = plan_of(stubs, {layer_of("l", int8_scheme(), 28672, 16)}).value();
+  EXPECT_EQ(served(planned), "stub_int32_offsets 1..74898, stub_int64_offsets 74899..");
+}
+
 TEST(Case03, KOffTheKernelsStep) {
   StubRegistry honest(Platform::rocm), dishonest(Platform::rocm);
   honest.add(Family::mxfp4, "stub_tile256", "native").contract.k.multiple = 256;

@@ -1,0 +1,73 @@
+// What the child process of isolation.h does.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "gearshift/pipeline.h"
+#include "measure/trial.h"
+#include "pipeline/session.h"
+
+namespace gearshift {
+
+namespace {
+
+const Kernel* kernel_named(const Registry& registry, Platform platform, Family family, std::string_view kernel) {
+  const KernelList* list = registry.find(platform, family);
+  if (list == nullptr) return nullptr;
+  for (const ListEntry& entry : list->entries) {
+    if (entry.kernel->name == kernel) return entry.kernel;
+  }
+  return nullptr;
+}
+
+void say(const char* what, int64_t m) {
+  std::printf("%s %lld\n", what, static_cast<long long>(m));
+  std::fflush(stdout);
+}
+
+Result<void> launch_in_this_process(const std::vector<std::string>& words) {
+  Options options;
+  for (size_t i = 4; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    OptionValue& option = options[words[i].substr(0, equals)];
+    option.values.push_back(words[i].substr(equals + 1));
+    option.source = "call";
+  }
+  GEARSHIFT_TRY(Session session, Session::open(words[0], options));
+  GEARSHIFT_CHECK(session.require_device());
+  const auto layer = std::find_if(session.rows().begin(), session.rows().end(),
+                                  [&](const LayerSpec& row) { return row.name == words[1]; });
+  if (layer == session.rows().end()) return unknown_layer("layer", words[1], session.rows());
+  const Kernel* kernel = kernel_named(session.registry(), session.device().platform, layer->family, words[2]);
+  if (kernel == nullptr) return ErrorInfo{ErrorCode::usage, "kernel", words[2], "a kernel of this build", "", {}};
+
+  const auto row = static_cast<size_t>(layer - session.rows().begin());
+  GEARSHIFT_TRY(const Plan plan, session.plan_row(session.registry(), row, "static"));
+  GEARSHIFT_TRY(PreparedLayer prepared, prepare(session.checkpoint(), plan.layers[0], session.threads()));
+  GEARSHIFT_CHECK(add_layout(prepared, *kernel->layout, session.threads()));
+  for (const std::string& word : split(words[3], ',')) {
+    const int64_t m = parse_integer(word).value_or(0);
+    // As the proof launches it: NaN around and inside what it may touch.
+    Trial trial(prepared.weights.front(), m, session.dtype(), session.settings().seed, session.threads(), 0);
+    say("begin", m);
+    trial.launch(*kernel, prepared, Poison::nan, 0);
+    say("end", m);
+  }
+  return {};
+}
+
+}  // namespace
+
+int launch_program(int argc, char** argv) {
+  // Nobody waits for a child whose parent is gone.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == 1 || argc < 5) return 2;
+  return launch_in_this_process({argv + 1, argv + argc}).ok() ? 0 : 1;
+}
+
+}  // namespace gearshift

@@ -1,0 +1,49 @@
+// Proof of kernels on layer classes, remembered: what an earlier process proved is checked briefly, at one batch size;
+// what was never launched here is launched in a child process first.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "measure/judge.h"
+#include "pipeline/isolation.h"
+
+namespace gearshift {
+
+struct ProofFailure {
+  int64_t m = 0;
+  std::string what;
+};
+
+class Prover {
+ public:
+  // `isolation` may be empty: everything is launched here. Both must outlive the prover.
+  Prover(Session& session, Isolation isolation) : session_(session), isolation_(std::move(isolation)) {}
+
+  // nullopt: `kernel` is right at all `sizes`. Proofs are kept in the store, failures are the caller's to quarantine.
+  std::optional<ProofFailure> prove_at(const Kernel& kernel, const PreparedLayer& layer, int64_t expert,
+                                       const std::vector<int64_t>& sizes, Judge& judge);
+  // The launch in a child alone, where no earlier proof or launch makes it needless.
+  std::optional<ProofFailure> launch_apart(const Kernel& kernel, const LayerPlan& plan,
+                                           const std::vector<int64_t>& sizes);
+  // Notes a proof that was made elsewhere; written by flush().
+  void add(const Kernel& kernel, const std::string& layer_class, int64_t m, const Comparison& comparison);
+  void flush();
+  // What proofs of this process showed.
+  using Key = std::tuple<std::string, const Kernel*, int64_t>;  // layer class, kernel, M
+  const std::map<Key, Comparison>& comparisons() const { return comparisons_; }
+  // Why launches were not isolated; each once.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  Session& session_;
+  Isolation isolation_;
+  std::set<Key> proven_, launched_;
+  std::map<Key, Comparison> comparisons_;
+  // What did not survive its launch is not launched again for any batch size of the class.
+  std::map<std::pair<std::string, const Kernel*>, ProofFailure> fatal_;
+  std::vector<StoreEntry> rows_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace gearshift
