@@ -13,7 +13,7 @@ struct RaceRules {
   int fewest = 7;          // laps before a candidate leaves for being slower, or the race ends for want of time
   double slower = 1.3;     // than the fastest: leaves after `fewest` laps
   double hopeless = 3;     // than the fastest: leaves after two
-  double budget_us = 1e6;  // laps together; the race ends at eight times as much, however few laps there were
+  double budget_us = 1e6;  // laps together; three times as much while the result is open; the end at eight times
 };
 
 // One launch of a candidate; microseconds.
