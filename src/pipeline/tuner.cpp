@@ -326,8 +326,9 @@ Result<TuneReport> Tuner::run() {
   GEARSHIFT_CHECK(session_.require_device());
   GEARSHIFT_CHECK(session_.require_weights());
   if (session_.device().platform != Platform::cpu) {
-    return ErrorInfo{ErrorCode::usage, "tune", session_.device().name, "a CPU: this version times kernels of others with `bench` only",
-                     "--device cpu", {}};
+    return ErrorInfo{ErrorCode::usage,       "tune",
+                     session_.device().name, "a CPU: this version times kernels of others with `bench` only",
+                     "--device cpu",         {}};
   }
   started_s_ = device_.now_s();
   GEARSHIFT_TRY(const Plan before, session_.plan(registry_));
