@@ -165,6 +165,18 @@ TEST(QuantizeInt8, VersionsAgree) {
   }
 }
 
+TEST(SumHalfwords, VersionsAgree) {
+  std::mt19937_64 random(std::random_device{}());
+  int8_t codes[192];
+  for (int8_t& code : codes) code = static_cast<int8_t>(random());
+  for (int64_t unit : {16, 32}) {
+    std::vector<uint32_t> a(12, 1), b(12, 2);
+    sum_halfwords(Isa::portable, codes, unit, 192 / unit, a.data());
+    sum_halfwords(detect_isa(), codes, unit, 192 / unit, b.data());
+    for (int64_t u = 0; u < 192 / unit; ++u) ASSERT_EQ(a[static_cast<size_t>(u)], b[static_cast<size_t>(u)]) << u;
+  }
+}
+
 // All instruction sets give the same bits: every sum before the accumulator is exact.
 TEST(Dot, SameBitsOnEveryInstructionSetAndRoute) {
   std::mt19937_64 random(std::random_device{}());

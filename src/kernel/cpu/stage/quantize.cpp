@@ -1,7 +1,11 @@
 #include "kernel/cpu/stage/quantize.h"
 
+#include <cstring>
+
+#include "format/bf16.h"
 #include "format/e2m1.h"
 #include "format/e4m3.h"
+#include "format/fp16.h"
 #include "format/int8.h"
 #include "format/nvfp4.h"
 #include "kernel/cpu/stage/x86.h"
@@ -114,9 +118,68 @@ GEARSHIFT_AVX2 float quantize_int8_avx2(const float* x, int64_t count, int8_t* c
   return amax / 127.0f;
 }
 
+// Eights only; returns how many elements were read.
+GEARSHIFT_AVX2 int64_t load_eights(DType dtype, const uint8_t* at, int64_t count, float* out) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 2 * i));
+    _mm256_storeu_ps(out + i, dtype == DType::f16
+                                  ? _mm256_cvtph_ps(words)
+                                  : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16)));
+  }
+  return i;
+}
+
+GEARSHIFT_AVX2 void sum_halfwords_avx2(const int8_t* codes, int64_t unit, int64_t units, uint32_t* out) {
+  const __m128i ones = _mm_set1_epi8(1);
+  for (int64_t u = 0; u < units; ++u) {
+    __m128i sum = _mm_setzero_si128();
+    for (const int8_t* end = codes + unit; codes != end; codes += 16) {
+      sum = _mm_add_epi16(sum, _mm_maddubs_epi16(ones, _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes))));
+    }
+    sum = _mm_add_epi16(sum, _mm_unpackhi_epi64(sum, sum));
+    sum = _mm_add_epi16(sum, _mm_shuffle_epi32(sum, 1));
+    out[u] = static_cast<uint32_t>(_mm_cvtsi128_si32(sum));
+  }
+}
+
 #endif
 
 }  // namespace
+
+void load_floats(Isa isa, const ConstMatrix& x, int64_t row, int64_t first, int64_t count, float* out) {
+  const int64_t from = row * x.stride + first;
+  const auto* base = static_cast<const uint8_t*>(x.data);
+  if (x.dtype == DType::f32) {
+    std::memcpy(out, base + from * 4, static_cast<size_t>(count) * 4);
+    return;
+  }
+  int64_t i = 0;
+#if defined(__x86_64__)
+  if (isa_covers(isa, Isa::avx2)) i = load_eights(x.dtype, base + from * 2, count, out);
+#endif
+  static_cast<void>(isa);
+  for (; i < count; ++i) {
+    uint16_t code;
+    std::memcpy(&code, base + (from + i) * 2, 2);
+    out[i] = x.dtype == DType::f16 ? format::decode_fp16(code) : format::decode_bf16(code);
+  }
+}
+
+void sum_halfwords(Isa isa, const int8_t* codes, int64_t unit, int64_t units, uint32_t* out) {
+#if defined(__x86_64__)
+  if (isa_covers(isa, Isa::avx2)) return sum_halfwords_avx2(codes, unit, units, out);
+#endif
+  static_cast<void>(isa);
+  for (int64_t u = 0; u < units; ++u) {
+    int32_t low = 0, high = 0;
+    for (const int8_t* end = codes + unit; codes != end; codes += 4) {
+      low += codes[0] + codes[1];
+      high += codes[2] + codes[3];
+    }
+    out[u] = (static_cast<uint32_t>(low) & 0xffffu) | static_cast<uint32_t>(high) << 16;
+  }
+}
 
 QuantizeInt8 quantize_int8_for(Isa isa) {
 #if defined(__x86_64__)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "format/mx.h"
-#include "gearshift/device.h"
+#include "gearshift/kernel.h"
 
 namespace gearshift {
 
@@ -19,5 +19,12 @@ QuantizeE2m1 quantize_e2m1_for(Isa isa);
 // x[count] -> codes as many, by format::int8_encode_dynamic bit for bit; returns the scale. count: a multiple of 32.
 using QuantizeInt8 = float (*)(const float* x, int64_t count, int8_t* codes);
 QuantizeInt8 quantize_int8_for(Isa isa);
+
+// Elements [first, first + count) of x as fp32.
+void load_floats(Isa isa, const ConstMatrix& x, int64_t row, int64_t first, int64_t count, float* out);
+
+// Sums of codes of every unit of 16 or 32 columns: those of columns 0 and 1 of every four in the low half of out[u],
+// those of columns 2 and 3 in the high one, both int16.
+void sum_halfwords(Isa isa, const int8_t* codes, int64_t unit, int64_t units, uint32_t* out);
 
 }  // namespace gearshift

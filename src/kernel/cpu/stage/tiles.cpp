@@ -39,21 +39,26 @@ void put_codes(const int8_t* codes, int64_t count, int64_t w, int64_t r, int8_t*
   for (int64_t k = 0; k < count; k += 4) std::memcpy(tile + (k / 4 * w + r) * 4, codes + k, 4);
 }
 
+// Corrections of `count` columns, from sums over units that int16 holds.
 void put_corrections(const int8_t* codes, int64_t count, const TileShape& shape, int32_t bias, int64_t w, int64_t r,
                      int32_t* correction) {
-  const int64_t unit = shape.unit();
-  for (int64_t first = 0; first < count; first += unit, correction += w) {
-    int32_t low = 0, high = 0;
-    for (int64_t k = first; k < std::min(first + unit, count); k += 4) {
-      low += codes[k] + codes[k + 1];
-      high += codes[k + 2] + codes[k + 3];
+  const Isa isa = active_isa();
+  const int64_t unit = std::min<int64_t>(shape.span, 32);
+  const int64_t units_each = shape.unit() / unit;
+  uint32_t sums[64];
+  int32_t total = 0;
+  for (int64_t u = 0; u * unit < count; ++u) {
+    if (u % 64 == 0) sum_halfwords(isa, codes + u * unit, unit, std::min<int64_t>(64, count / unit - u), sums);
+    const int32_t low = static_cast<int16_t>(sums[u % 64] & 0xffffu);
+    const int32_t high = static_cast<int16_t>(sums[u % 64] >> 16);
+    int32_t& to = correction[u / units_each * w + r];
+    if (shape.correction == Correction::halfwords) {
+      to = static_cast<int32_t>((static_cast<uint32_t>(-bias * low) & 0xffffu) | static_cast<uint32_t>(-bias * high)
+                                                                                     << 16);
+      continue;
     }
-    if (shape.correction == Correction::span) {
-      correction[r] = -bias * (low + high);
-    } else {
-      correction[r] = static_cast<int32_t>((static_cast<uint32_t>(-bias * low) & 0xffffu) |
-                                           (static_cast<uint32_t>(-bias * high) << 16));
-    }
+    total = u % units_each == 0 ? low + high : total + low + high;
+    to = -bias * total;
   }
 }
 
@@ -82,6 +87,12 @@ void put_floats(const float* values, int64_t count, int64_t w, int64_t r, XOrder
   for (int64_t k = 0; k < count; ++k) to[k * w] = values[k];
 }
 
+// As load_row, by vectors where x is not multiplied by columns first.
+void load(const Activations& a, int64_t row, int64_t first, int64_t count, float* out) {
+  if (a.part->pre_scale.empty()) return load_floats(active_isa(), a.args->x, row, first, count, out);
+  load_row(a.args->x, row, first, count, *a.part, out);
+}
+
 // ---- a whole row, ready for the product
 // --------------------------------------------------------------------------------
 
@@ -101,7 +112,7 @@ bool int8_by_row(const Scheme& scheme) {
 double ready_codes(const Activations& a, const TileShape& shape, int64_t row, float* values, float* unordered,
                    int8_t* codes) {
   const int64_t k = a.args->weights->spec->k;
-  load_row(a.args->x, row, 0, k, *a.part, a.order == nullptr ? values : unordered);
+  load(a, row, 0, k, a.order == nullptr ? values : unordered);
   if (a.order != nullptr) {
     put_in_order(a, shape, unordered, values);
   } else {
@@ -117,7 +128,7 @@ double ready_row(const Activations& a, const TileShape& shape, int64_t row, floa
   const Scheme& scheme = layer.scheme;
   const int64_t k = layer.k;
   float* loaded = a.order == nullptr ? values : unordered;
-  load_row(a.args->x, row, 0, k, *a.part, loaded);
+  load(a, row, 0, k, loaded);
   const double factor = quantize_row(scheme, *a.part, a.use, a.tensor_scale, loaded, k, scales);
   const ActivationGroups groups = activation_groups(scheme, k, a.use);
   if (groups.count > 1 || scales[0] != 1) {
@@ -139,7 +150,7 @@ bool by_segments(const Activations& a, const TileShape& shape) {
 // Columns [k0, k0 + count) of a row, zeros past K.
 void load_segment(const Activations& a, int64_t row, int64_t k0, int64_t count, float* values) {
   const int64_t stored = std::min(count, a.args->weights->spec->k - k0);
-  load_row(a.args->x, row, k0, stored, *a.part, values);
+  load(a, row, k0, stored, values);
   std::fill(values + stored, values + count, 0.0f);
 }
 
