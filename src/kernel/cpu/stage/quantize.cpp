@@ -41,20 +41,22 @@ void quantize_portable(const E2m1Recipe& recipe, const float* x, int64_t groups,
 
 #if defined(__x86_64__)
 
-// 2 * e2m1(y) of eight values: how many of the rounding thresholds |y| has passed, each weighted by its step. The
-// unordered comparisons send NaN past all of them, as the encoder does, and its sign test is false.
-GEARSHIFT_AVX2 inline __m256i doubled_e2m1(__m256 y) {
+// All ones where |y| has passed a threshold, or reached it; NaN has passed all.
+GEARSHIFT_AVX2 inline __attribute__((always_inline)) __m256i past(__m256 a, float threshold) {
+  return _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_set1_ps(threshold), _CMP_NLE_UQ));
+}
+GEARSHIFT_AVX2 inline __attribute__((always_inline)) __m256i reached(__m256 a, float threshold) {
+  return _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_set1_ps(threshold), _CMP_NLT_UQ));
+}
+
+// 2 * e2m1(y) of eight values: how many of the rounding thresholds |y| has passed, each weighted by its step. NaN gets
+// the largest code, as from the encoder, and its sign test is false.
+GEARSHIFT_AVX2 inline __attribute__((always_inline)) __m256i doubled_e2m1(__m256 y) {
   const __m256 a = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), y);
-  const auto past = [&](float threshold) GEARSHIFT_AVX2 {
-    return _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_set1_ps(threshold), _CMP_NLE_UQ));
-  };
-  const auto reached = [&](float threshold) GEARSHIFT_AVX2 {
-    return _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_set1_ps(threshold), _CMP_NLT_UQ));
-  };
-  const __m256i ones =
-      _mm256_add_epi32(_mm256_add_epi32(past(0.25f), reached(0.75f)), _mm256_add_epi32(past(1.25f), reached(1.75f)));
-  const __m256i twos = _mm256_add_epi32(past(2.5f), reached(3.5f));
-  const __m256i fours = past(5.0f);
+  const __m256i ones = _mm256_add_epi32(_mm256_add_epi32(past(a, 0.25f), reached(a, 0.75f)),
+                                        _mm256_add_epi32(past(a, 1.25f), reached(a, 1.75f)));
+  const __m256i twos = _mm256_add_epi32(past(a, 2.5f), reached(a, 3.5f));
+  const __m256i fours = past(a, 5.0f);
   const __m256i minus =
       _mm256_add_epi32(_mm256_add_epi32(ones, _mm256_slli_epi32(twos, 1)), _mm256_slli_epi32(fours, 2));
   const __m256i positive = _mm256_castps_si256(_mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_NLT_UQ));
@@ -92,15 +94,16 @@ GEARSHIFT_AVX2 void quantize_avx2(const E2m1Recipe& recipe, const float* x, int6
   }
 }
 
-// Sixteen int32 codes as int16, in order.
-GEARSHIFT_AVX2 inline __m256i sixteen_codes(const float* x, __m256 inverse) {
-  const auto eight = [&](const float* at) GEARSHIFT_AVX2 {
-    const __m256 y = _mm256_mul_ps(_mm256_loadu_ps(at), inverse);
-    // NaN becomes 0. An infinite `inverse` (a denormal row) leaves the range; rounding a bound is the bound.
-    const __m256 number = _mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q));
-    return _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(number, _mm256_set1_ps(127)), _mm256_set1_ps(-128)));
-  };
-  return _mm256_permute4x64_epi64(_mm256_packs_epi32(eight(x), eight(x + 8)), 0xd8);
+GEARSHIFT_AVX2 inline __attribute__((always_inline)) __m256i eight_codes(const float* x, __m256 inverse) {
+  const __m256 y = _mm256_mul_ps(_mm256_loadu_ps(x), inverse);
+  // NaN becomes 0. An infinite `inverse` (a denormal row) leaves the range; rounding a bound is the bound.
+  const __m256 number = _mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q));
+  return _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(number, _mm256_set1_ps(127)), _mm256_set1_ps(-128)));
+}
+
+// Sixteen codes as int16, in order.
+GEARSHIFT_AVX2 inline __attribute__((always_inline)) __m256i sixteen_codes(const float* x, __m256 inverse) {
+  return _mm256_permute4x64_epi64(_mm256_packs_epi32(eight_codes(x, inverse), eight_codes(x + 8, inverse)), 0xd8);
 }
 
 GEARSHIFT_AVX2 float quantize_int8_avx2(const float* x, int64_t count, int8_t* codes) {
