@@ -19,7 +19,8 @@ struct GroupScale {
   float factor;  // what x is multiplied by before coding; 0: all codes are 0
 };
 
-GroupScale scale_of(const E2m1Recipe& recipe, float amax) {
+// Inlined, because code without AVX between instructions with it makes both wait.
+inline __attribute__((always_inline)) GroupScale scale_of(const E2m1Recipe& recipe, float amax) {
   if (recipe.group == format::nvfp4_block) {
     const uint8_t scale = format::nvfp4_scale(amax, recipe.global);
     return {format::e4m3_table[scale], format::nvfp4_factor(scale, recipe.global)};
