@@ -13,7 +13,6 @@ namespace gearshift {
 namespace {
 
 // Column of eight at each place of a row's floats or bf16 values.
-constexpr int kNatural[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 constexpr int kFloatPairs[8] = {0, 2, 1, 3, 4, 6, 5, 7};
 constexpr int kBf16Pairs[8] = {0, 2, 4, 6, 1, 3, 5, 7};
 
