@@ -27,14 +27,21 @@ class AlignedBuffer {
 
 // Binds the stored tensors of one linear layer (or of expert `expert`) to mapped bytes, reads its scalars and checks
 // their values. The views live as long as the checkpoint. Error damaged_checkpoint names the tensor: missing, NaN,
-// infinite or negative scales, zero tensor-wide scales, group indices out of range.
-Result<LayerWeights> bind_weights(const Checkpoint& checkpoint, const LayerSpec& layer, int64_t expert = 0);
+// infinite or negative scales, zero tensor-wide scales, group indices out of range. `notes`, where given, gains a sentence
+// for each stored value that contradicts the scheme and is not used.
+Result<LayerWeights> bind_weights(const Checkpoint& checkpoint, const LayerSpec& layer, int64_t expert = 0,
+                                  std::vector<std::string>* notes = nullptr);
+
+// Whether a layer with `act_order` needs it: false where each stored index puts column k into group k / group width, or
+// was never filled in. Reads the indices alone. Errors: those of bind_weights about them.
+Result<bool> is_out_of_order(const Checkpoint& checkpoint, const LayerSpec& layer);
 
 // One layer, ready: weights bound and packed in the layouts its plan needs. Movable; the LayerPlan and the Checkpoint
 // must outlive it. Const use from many threads is safe as long as each brings its own workspace.
 struct PreparedLayer {
   const LayerPlan* plan = nullptr;
   std::vector<LayerWeights> weights;                               // one, or one per expert
+  std::vector<std::string> notes;                                  // of bind_weights, each once
   std::vector<std::pair<const Layout*, AlignedBuffer>> packed;     // experts lie one after the other
   std::vector<std::pair<const Layout*, DeviceBuffer>> on_device;   // the same for layouts of CUDA kernels
   int64_t expert_stride(const Layout& layout) const;               // bytes of one expert in that buffer

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -106,11 +107,22 @@ std::string starred(std::string_view name) {
   return expert ? std::string(expert->container) + ".*." + std::string(expert->rest) : std::string(name);
 }
 
-// Joins the experts of a layer, one row for each projection, where every expert has it and all of them agree; otherwise
-// each expert keeps its rows.
+// Whether these are numbers that follow one another, from whichever on: a slice of the experts counts, one with holes
+// does not, because a row knows its experts by their positions.
+bool follow_one_another(const std::set<std::string>& numbers) {
+  std::set<int64_t> values;
+  for (const std::string& text : numbers) {
+    const std::optional<int64_t> value = parse_integer(text);
+    if (!value || !values.insert(*value).second) return false;
+  }
+  return !values.empty() && *values.rbegin() - *values.begin() == static_cast<int64_t>(values.size()) - 1;
+}
+
+// Joins the experts of a layer, one row for each projection, where they are numbered without holes, every expert has
+// the projection and all of them agree; otherwise each expert keeps its rows.
 void join_experts(std::vector<LayerSpec>& layers) {
   struct Container {
-    std::unordered_map<std::string, bool> numbers;
+    std::set<std::string> numbers;
     std::map<std::string, std::vector<size_t>> rows;  // by what stands behind the number
   };
   std::map<std::string, Container> containers;
@@ -119,10 +131,11 @@ void join_experts(std::vector<LayerSpec>& layers) {
     const std::optional<ExpertName> expert = expert_name(layers[i].name);
     if (!expert) continue;
     Container& container = containers[std::string(expert->container)];
-    container.numbers.emplace(std::string(expert->number), true);
+    container.numbers.emplace(expert->number);
     container.rows[std::string(expert->rest)].push_back(i);
   }
   for (auto& [prefix, container] : containers) {
+    if (!follow_one_another(container.numbers)) continue;
     for (auto& [rest, rows] : container.rows) {
       const LayerSpec& first = layers[rows.front()];
       const bool all = rows.size() == container.numbers.size() && std::all_of(rows.begin(), rows.end(), [&](size_t i) {

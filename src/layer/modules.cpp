@@ -12,7 +12,7 @@ namespace {
 
 // Tensors that only quantized modules have (formats.md section 1). `scale` and `scales` are not here: activations and
 // norms have them, too.
-constexpr std::array<std::string_view, 31> kQuantizationSuffixes = {"weight_packed",
+constexpr std::array<std::string_view, 32> kQuantizationSuffixes = {"weight_packed",
                                                                     "weight_scale",
                                                                     "weight_scale_inv",
                                                                     "weight_scale_2",
@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 31> kQuantizationSuffixes = {"weight_pack
                                                                     "weight_shape",
                                                                     "input_scale",
                                                                     "input_scale_2",
+                                                                    "activation_scale",
                                                                     "input_global_scale",
                                                                     "input_zero_point",
                                                                     "pre_quant_scale",
@@ -66,6 +67,7 @@ constexpr std::array kStackEndings = {
     Ending{"_weight_scale", "weight_scale"},
     Ending{"_weight_scale_2", "weight_scale_2"},
     Ending{"_input_scale", "input_scale"},
+    Ending{"_activation_scale", "activation_scale"},
     Ending{"_weight_packed", "weight_packed"},
     Ending{"_packed", "weight_packed"},
     Ending{"_weight_global_scale", "weight_global_scale"},
@@ -239,7 +241,9 @@ ModuleKind kind_of(const ModuleTensors& module) {
   if (codes == nullptr) {
     // Scales whose weight is missing are for the scheme to report; loose parameters with a matrix are no layers.
     for (const auto& [suffix, tensor] : module.tensors) {
-      if (is_quantization_suffix(suffix) && suffix != "input_scale" && !is_embedding(last)) return ModuleKind::linear;
+      const bool of_weight = is_quantization_suffix(suffix) && suffix != "input_scale" && suffix != "activation_scale";
+      const bool exponents = suffix == "scales" && !is_float(tensor->dtype) && tensor->shape.size() >= 2;
+      if ((of_weight || exponents) && !is_embedding(last)) return ModuleKind::linear;
     }
     for (const auto& [suffix, tensor] : module.tensors) {
       if (is_float(tensor->dtype) && tensor->shape.size() >= 2 && suffix != "bias") return ModuleKind::matrix;

@@ -40,6 +40,7 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
   }
   GEARSHIFT_TRY(Session session, Session::open(words[0], options));
   GEARSHIFT_CHECK(session.require_device());
+  GEARSHIFT_CHECK(session.settle_column_orders());
   const auto layer = std::find_if(session.rows().begin(), session.rows().end(),
                                   [&](const LayerSpec& row) { return row.name == words[1]; });
   if (layer == session.rows().end()) return unknown_layer("layer", words[1], session.rows());

@@ -71,6 +71,7 @@ Result<RunJobs> Runner::jobs() {
 Result<RunReport> Runner::run() {
   GEARSHIFT_CHECK(session_.require_device());
   GEARSHIFT_CHECK(session_.require_weights());
+  GEARSHIFT_CHECK(session_.settle_column_orders());
   GEARSHIFT_TRY(const RunJobs work, jobs());
   GEARSHIFT_TRY(Plan first, session_.plan(registry_));
   plan_ = std::make_unique<const Plan>(std::move(first));
@@ -102,6 +103,7 @@ Result<RunReport> Runner::run() {
   for (Done& job : done) report.rows.insert(report.rows.end(), job.rows.begin(), job.rows.end());
   report.stack = stack_of(report.rows);
   report.plan = *plan_;
+  notes_.append_to(report.plan);
   report.quarantined = session_.found_wrong;
   report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
   report.not_run = work.not_run;
@@ -112,6 +114,7 @@ Result<RunReport> Runner::run() {
 Result<std::optional<Quarantine>> Runner::run_job(const RunJob& job, Done& done) {
   const LayerPlan& plan = plan_->layers[job.row];
   GEARSHIFT_TRY(const PreparedLayer prepared, prepare(session_.checkpoint(), plan, session_.threads()));
+  notes_.add(prepared);
   for (int64_t expert = job.expert_begin; expert < job.expert_end; ++expert) {
     Judge judge(prepared.weights[static_cast<size_t>(expert)], session_.settings().seed, session_.threads());
     if (expert == job.expert_begin) {

@@ -6,6 +6,7 @@
 #include "pipeline/prover.h"
 #include "pipeline/run_inputs.h"
 #include "pipeline/session.h"
+#include "pipeline/value_notes.h"
 
 namespace gearshift {
 
@@ -41,6 +42,7 @@ class Runner {
   const Progress& progress_;
   std::unique_ptr<const Plan> plan_;
   Prover prover_;
+  ValueNotes notes_;
 };
 
 }  // namespace gearshift

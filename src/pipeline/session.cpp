@@ -236,6 +236,15 @@ Result<void> Session::require_memory(const Plan& plan) const {
   return {};
 }
 
+Result<void> Session::settle_column_orders() {
+  for (LayerSpec& row : rows_) {
+    bool& ordered = row.scheme.weight.act_order;
+    if (!ordered) continue;
+    GEARSHIFT_TRY(ordered, is_out_of_order(checkpoint_, row));
+  }
+  return {};
+}
+
 Result<void> Session::check_targets() const {
   std::vector<std::string> kept;
   for (const CheckpointFile& file : checkpoint_.files()) kept.push_back(file.path);

@@ -1,7 +1,7 @@
 // An opened model and everything a plan of it depends on.
 #pragma once
 
-#include "gearshift/checkpoint.h"
+#include "gearshift/prepare.h"
 #include "pipeline/options.h"
 #include "pipeline/registries.h"
 
@@ -26,6 +26,9 @@ class Session {
   // (runtime error).
   Result<void> require_weights() const;
   Result<void> require_memory(const Plan& plan) const;
+  // Rows whose configuration announces an activation order, and whose stored index then puts every column where it
+  // would be without one, lose it: a plan made afterwards may give them kernels that know none.
+  Result<void> settle_column_orders();
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const Settings& settings() const { return settings_; }

@@ -330,6 +330,7 @@ Result<TuneReport> Tuner::run() {
                      session_.device().name, "a CPU: this version times kernels of others with `bench` only",
                      "--device cpu",         {}};
   }
+  GEARSHIFT_CHECK(session_.settle_column_orders());
   started_s_ = device_.now_s();
   GEARSHIFT_TRY(const Plan before, session_.plan(registry_));
   GEARSHIFT_CHECK(session_.require_memory(before));

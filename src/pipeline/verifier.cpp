@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/try.h"
+#include "layer/modules.h"
 #include "measure/prove.h"
 #include "pipeline/measurement.h"
 
@@ -31,11 +32,19 @@ std::vector<int64_t> sizes_of(const Kernel& kernel, const PlannedRange& range, c
   return sizes;
 }
 
+// The number that an expert has in the checkpoint: its position, but for a slice of the experts of a layer.
+std::string expert_number(const LayerSpec& layer, int64_t expert) {
+  const size_t parts = layer.modules.size() / static_cast<size_t>(layer.experts);
+  const auto name = layer.stacked ? std::nullopt : expert_name(layer.modules[static_cast<size_t>(expert) * parts].name);
+  return name ? std::string(name->number) : std::to_string(expert);
+}
+
 }  // namespace
 
 Result<VerifyReport> Verifier::run() {
   GEARSHIFT_CHECK(session_.require_device());
   GEARSHIFT_CHECK(session_.require_weights());
+  GEARSHIFT_CHECK(session_.settle_column_orders());
   VerifyReport report;
   GEARSHIFT_TRY(report.plan, session_.plan(registry_));
   GEARSHIFT_CHECK(session_.require_memory(report.plan));
@@ -55,12 +64,14 @@ Result<VerifyReport> Verifier::run() {
     if (auto healthy = session_.plan(registry_); healthy.ok()) report.plan = *std::move(healthy);
   }
   report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
+  notes_.append_to(report.plan);
   return report;
 }
 
 Result<void> Verifier::verify_layer(const LayerPlan& plan, bool first_of_class, VerifyReport& report) {
   const int threads = session_.threads();
   GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), plan, threads));
+  notes_.add(prepared);
   for (const Verdict& candidate : plan.decision->candidates) {
     if (candidate.kind != VerdictKind::rejected)
       GEARSHIFT_CHECK(add_layout(prepared, *candidate.kernel->layout, threads));
@@ -92,7 +103,7 @@ void Verifier::verify_kernel(const Kernel& kernel, const PreparedLayer& prepared
     }
     for (const int64_t m : sizes) {
       Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), m);
-      if (prepared.weights.size() > 1) row.layer += fmt::format(" (expert {})", expert);
+      if (prepared.weights.size() > 1) row.layer += fmt::format(" (expert {})", expert_number(plan.layer, expert));
       row.comparison =
           prove(kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), expert, judge)
               .comparison;

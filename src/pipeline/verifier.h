@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeline/prover.h"
+#include "pipeline/value_notes.h"
 
 namespace gearshift {
 
@@ -26,6 +27,7 @@ class Verifier {
   const Progress& progress_;
   std::vector<int64_t> batch_;
   Prover prover_;
+  ValueNotes notes_;
 };
 
 }  // namespace gearshift

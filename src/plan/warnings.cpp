@@ -67,6 +67,24 @@ struct Pending {
   Groups causes;
 };
 
+std::string_view headline(std::string_view code) {
+  if (code == "backend_not_covered" || code == "backend_not_usable") return "fell back to the automatic choice";
+  if (code == "emulation") return "only slow kernels are left";
+  if (code == "activation_upgraded")
+    return "activations are more precise than the checkpoint's (--arithmetic exact refuses)";
+  if (code == "contradiction") return "stored values contradict the configuration";
+  if (code == "quarantined") return "left out for wrong numbers on this device";
+  return "modules left out, their scheme is not loaded";
+}
+
+Warning written(const Pending& pending) {
+  std::vector<std::string> causes;
+  for (const Groups::Group& group : pending.causes.groups()) causes.push_back(group.text + " [" + counted(group) + "]");
+  const std::string subject = pending.family.empty() ? "" : pending.family + ": ";
+  return {pending.code, pending.family, pending.requested, pending.causes.rows(),
+          subject + std::string(headline(pending.code)) + ": " + join(causes, "; ")};
+}
+
 class Book {
  public:
   void add(std::string_view code, std::string_view family, const std::string& requested, const std::string& cause,
@@ -80,28 +98,15 @@ class Book {
     }
     entry->causes.add(cause, row);
   }
-  const std::vector<Pending>& pending() const { return pending_; }
+  std::vector<Warning> warnings() const {
+    std::vector<Warning> all;
+    for (const Pending& pending : pending_) all.push_back(written(pending));
+    return all;
+  }
 
  private:
   std::vector<Pending> pending_;
 };
-
-std::string_view headline(std::string_view code) {
-  if (code == "backend_not_covered" || code == "backend_not_usable") return "fell back to the automatic choice";
-  if (code == "emulation") return "only slow kernels are left";
-  if (code == "activation_upgraded")
-    return "activations are more precise than the checkpoint's (--arithmetic exact refuses)";
-  if (code == "quarantined") return "left out for wrong numbers on this device";
-  return "modules left out, their scheme is not loaded";
-}
-
-Warning written(const Pending& pending) {
-  std::vector<std::string> causes;
-  for (const Groups::Group& group : pending.causes.groups()) causes.push_back(group.text + " [" + counted(group) + "]");
-  const std::string subject = pending.family.empty() ? "" : pending.family + ": ";
-  return {pending.code, pending.family, pending.requested, pending.causes.rows(),
-          subject + std::string(headline(pending.code)) + ": " + join(causes, "; ")};
-}
 
 // What one decision has to say; rows of one class and request say the same.
 struct Saying {
@@ -138,9 +143,14 @@ std::vector<Warning> warnings_of(const std::vector<SelectedRow>& rows, const std
   }
   for (const UnknownModule& module : unknown) book.add("unknown_scheme", "", "", printable(module.scheme), module.name);
 
-  std::vector<Warning> warnings;
-  for (const Pending& pending : book.pending()) warnings.push_back(written(pending));
-  return warnings;
+  return book.warnings();
+}
+
+std::vector<Warning> warnings_of_values(const std::vector<RowNote>& notes) {
+  Book book;
+  for (const RowNote& note : notes)
+    book.add("contradiction", name(note.layer->family), "", note.sentence, note.layer->name);
+  return book.warnings();
 }
 
 }  // namespace gearshift

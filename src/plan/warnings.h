@@ -16,4 +16,12 @@ struct SelectedRow {
 std::vector<Warning> warnings_of(const std::vector<SelectedRow>& rows, const std::vector<UnknownModule>& unknown,
                                  const SelectionContext& context);
 
+// One row whose stored values contradict its configuration, and the sentence about it.
+struct RowNote {
+  const LayerSpec* layer = nullptr;
+  std::string sentence;
+};
+// What only values show: one warning `contradiction` per family, in the order of first rows.
+std::vector<Warning> warnings_of_values(const std::vector<RowNote>& notes);
+
 }  // namespace gearshift

@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "gearshift/prepare.h"
 #include "prepare/bad_value.h"
+#include "prepare/zero_points.h"
 
 namespace gearshift {
 
@@ -47,8 +48,8 @@ bool is_float_code(Format format) { return format <= Format::e3m2; }
 
 class Binder {
  public:
-  Binder(const Checkpoint& checkpoint, const LayerSpec& layer, int64_t expert)
-      : checkpoint_(checkpoint), layer_(layer), expert_(expert) {}
+  Binder(const Checkpoint& checkpoint, const LayerSpec& layer, int64_t expert, std::vector<std::string>* notes)
+      : checkpoint_(checkpoint), layer_(layer), expert_(expert), notes_(notes) {}
 
   Result<LayerWeights> bind() const {
     LayerWeights weights;
@@ -71,6 +72,17 @@ class Binder {
       weights.parts.push_back(part);
     }
     return weights;
+  }
+
+  // The group index of `module`; empty where columns are in order.
+  Result<ByteView> group_index(const Module& module) const {
+    PartWeights part;
+    for (const StoredTensor& stored : module.tensors) {
+      if (stored.role != TensorRole::weight_group_index) continue;
+      GEARSHIFT_TRY(const Bound bound, locate(stored));
+      GEARSHIFT_CHECK(bind_group_index(bound, part));
+    }
+    return part.group_index;
   }
 
  private:
@@ -157,10 +169,16 @@ class Binder {
         part.scale_dtype = bits(stored) == 8 && bits(wanted) == 8 ? wanted : stored;
         return check(bound, part.scale_dtype, scale_rule(), "scales");
       }
-      case TensorRole::weight_zero_point:
+      case TensorRole::weight_zero_point: {
+        GEARSHIFT_CHECK(check(bound, stored, ValueRule::finite, "zero points"));
+        if (layer_.scheme.weight.symmetric) {
+          note(contradicting_zero_points(layer_, part.n, *bound.stored, bound.bytes));
+          return {};
+        }
         part.zero_point = bound.bytes;
         part.zero_point_dtype = stored;
-        return check(bound, stored, ValueRule::finite, "zero points");
+        return {};
+      }
       case TensorRole::weight_group_index:
         return bind_group_index(bound, part);
       case TensorRole::weight_global_scale:
@@ -263,7 +281,9 @@ class Binder {
     const uint8_t* bytes = bound.bytes.data();
     if (gptq && groups > 1 && std::all_of(bytes, bytes + bound.bytes.size(), [](uint8_t byte) { return byte == 0; }))
       return {};
+    bool in_order = true;
     for (int64_t k = 0; k < layer_.k; ++k) {
+      in_order = in_order && at(k) == k / group;
       if (at(k) < 0 || at(k) >= groups) {
         return bound.damaged(fmt::format("group {} at column {}", at(k), k), fmt::format("groups 0 to {}", groups - 1));
       }
@@ -272,19 +292,36 @@ class Binder {
                              fmt::format("group {}, as the configuration says that columns are in order", k / group));
       }
     }
-    if (weight.act_order) part.group_index = bound.bytes;
+    if (!in_order) part.group_index = bound.bytes;
     return {};
+  }
+
+  void note(std::optional<std::string> sentence) const {
+    if (notes_ != nullptr && sentence) notes_->push_back(*std::move(sentence));
   }
 
   const Checkpoint& checkpoint_;
   const LayerSpec& layer_;
   int64_t expert_;
+  std::vector<std::string>* notes_;
 };
 
 }  // namespace
 
-Result<LayerWeights> bind_weights(const Checkpoint& checkpoint, const LayerSpec& layer, int64_t expert) {
-  return Binder(checkpoint, layer, expert).bind();
+Result<LayerWeights> bind_weights(const Checkpoint& checkpoint, const LayerSpec& layer, int64_t expert,
+                                  std::vector<std::string>* notes) {
+  return Binder(checkpoint, layer, expert, notes).bind();
+}
+
+Result<bool> is_out_of_order(const Checkpoint& checkpoint, const LayerSpec& layer) {
+  for (int64_t expert = 0; expert < (layer.stacked ? std::max<int64_t>(1, layer.experts) : 1); ++expert) {
+    const Binder binder(checkpoint, layer, expert, nullptr);
+    for (const Module& module : layer.modules) {
+      GEARSHIFT_TRY(const ByteView index, binder.group_index(module));
+      if (!index.empty()) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace gearshift

@@ -68,9 +68,11 @@ Result<PreparedLayer> prepare(const Checkpoint& checkpoint, const LayerPlan& pla
   PreparedLayer prepared;
   prepared.plan = &plan;
   for (int64_t expert = 0; expert < experts_of(plan.layer); ++expert) {
-    GEARSHIFT_TRY(LayerWeights weights, bind_weights(checkpoint, plan.layer, expert));
+    GEARSHIFT_TRY(LayerWeights weights, bind_weights(checkpoint, plan.layer, expert, &prepared.notes));
     prepared.weights.push_back(std::move(weights));
   }
+  std::sort(prepared.notes.begin(), prepared.notes.end());
+  prepared.notes.erase(std::unique(prepared.notes.begin(), prepared.notes.end()), prepared.notes.end());
   for (const PlannedRange& range : plan.decision->ranges) {
     GEARSHIFT_CHECK(add_layout(prepared, *range.kernel->layout, threads));
   }

@@ -71,7 +71,9 @@ void bind_all(const Checkpoint& checkpoint, const std::vector<LayerSpec>& layers
   for (const LayerSpec& layer : layers) {
     const int64_t count = std::clamp<int64_t>(layer.experts, 1, max_experts);
     for (int64_t expert = 0; expert < count; ++expert) {
-      const auto weights = bind_weights(checkpoint, layer, expert);
+      std::vector<std::string> notes;
+      const auto weights = bind_weights(checkpoint, layer, expert, &notes);
+      for (const std::string& note : notes) require(!note.empty() && note.find('\n') == std::string::npos);
       if (!weights) {
         require(one_line(weights.error()));
         continue;

@@ -164,6 +164,26 @@ TEST(Fuse, ExpertsThatDisagreeKeepTheirOwnRows) {
   EXPECT_EQ(rows[2].kind, LayerKind::experts);
 }
 
+// A row knows its experts by position: numbers with holes would be lost in it.
+TEST(Fuse, ExpertsWithHolesInTheirNumbersKeepTheirOwnRows) {
+  Table table = experts("l.experts.", 6, {"gate_proj", "up_proj", "down_proj"});
+  std::erase_if(table, [](const Row& row) { return row.name.starts_with("l.experts.2."); });
+  EXPECT_EQ(
+      names(fused(table, "{}")),
+      (Names{"l.experts.0.down_proj", "l.experts.0.gate_up_proj", "l.experts.1.down_proj", "l.experts.1.gate_up_proj",
+             "l.experts.3.down_proj", "l.experts.3.gate_up_proj", "l.experts.4.down_proj", "l.experts.4.gate_up_proj",
+             "l.experts.5.down_proj", "l.experts.5.gate_up_proj"}));
+  // The slice of an expert-parallel rank begins anywhere.
+  std::erase_if(table, [](const Row& row) { return row.name < "l.experts.3."; });
+  const auto slice = fused(table, "{}");
+  ASSERT_EQ(names(slice), (Names{"l.experts.down_proj", "l.experts.gate_up_proj"}));
+  EXPECT_EQ(slice[0].experts, 3);
+  EXPECT_EQ(slice[0].modules[0].name, "l.experts.3.down_proj");
+  Table twice = experts("l.experts.", 2, {"down_proj"});
+  add(&twice, bf16("l.experts.01.down_proj", 32, 48));
+  EXPECT_EQ(fused(twice, "{}").size(), 3u);
+}
+
 TEST(Fuse, AnExpertWithoutAProjectionKeepsItApart) {
   Table table = experts("l.experts.", 2, {"gate_proj", "up_proj", "down_proj"});
   std::erase_if(table, [](const Row& row) { return row.name == "l.experts.1.down_proj.weight"; });

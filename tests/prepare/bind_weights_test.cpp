@@ -90,7 +90,8 @@ class BindWeights : public testing::Test {
     auto opened = Checkpoint::open(path_);
     EXPECT_TRUE(opened.ok());
     checkpoint_ = *opened;
-    return bind_weights(checkpoint_, layer_, expert);
+    notes_.clear();
+    return bind_weights(checkpoint_, layer_, expert, &notes_);
   }
 
   void expect_damaged(const std::vector<Tensor>& tensors, const Scheme& scheme, const std::string& tensor,
@@ -108,6 +109,7 @@ class BindWeights : public testing::Test {
   std::string path_;
   LayerSpec layer_;
   Checkpoint checkpoint_;
+  std::vector<std::string> notes_;
 };
 
 TEST_F(BindWeights, RolesBecomeViewsAndScalars) {
@@ -251,6 +253,93 @@ TEST_F(BindWeights, GroupIndices) {
   EXPECT_TRUE(bound->parts[0].group_index.empty());
   order[0] = -1;
   expect_damaged(tensors(), scheme, "g_idx", "group -1 at column 0");
+}
+
+// In order, filled in: nothing that a kernel has to know.
+TEST_F(BindWeights, Case38IndexInOrder) {
+  Scheme scheme;
+  scheme.quantized = true;
+  scheme.weight = {Format::uint4, Storage::gptq_v1, {Grouping::Kind::group, 1, 16}, true, DType::f32, false, false,
+                   true};
+  std::vector<int32_t> order(32);
+  for (int i = 0; i < 32; ++i) order[static_cast<size_t>(i)] = i / 16;
+  const auto tensors = [&] {
+    return std::vector<Tensor>{
+        {TensorRole::weight, "w", DType::i32, {4, 4}, std::vector<uint8_t>(64, 0x77)},
+        {TensorRole::weight_scale, "s", DType::f32, {2, 4}, bytes_of(std::vector<float>(8, 0.5f))},
+        {TensorRole::weight_group_index, "g_idx", DType::i32, {32}, bytes_of(order)}};
+  };
+  const auto out_of_order = [&]() -> Result<bool> { return is_out_of_order(checkpoint_, layer_); };
+  auto bound = bind(tensors(), scheme);
+  ASSERT_TRUE(bound.ok()) << bound.error().message();
+  EXPECT_TRUE(bound->parts[0].group_index.empty());
+  EXPECT_FALSE(out_of_order().value());
+  std::swap(order[3], order[20]);
+  bound = bind(tensors(), scheme);
+  ASSERT_TRUE(bound.ok()) << bound.error().message();
+  EXPECT_EQ(bound->parts[0].group_index.size(), 128u);
+  EXPECT_TRUE(out_of_order().value());
+  std::fill(order.begin(), order.end(), 0);  // never filled in
+  ASSERT_TRUE(bind(tensors(), scheme).ok());
+  EXPECT_FALSE(out_of_order().value());
+  order[31] = 2;
+  EXPECT_FALSE(bind(tensors(), scheme).ok());
+  ASSERT_FALSE(out_of_order().ok());
+  EXPECT_NE(out_of_order().error().message().find("group 2 at column 31"), std::string::npos);
+}
+
+// Zero points of symmetric weights (4 x 32, groups of 16) are told to the user where they say something else.
+TEST_F(BindWeights, Case44ZeroPointsAgainstTheScheme) {
+  const auto note_of = [&](Format format, Storage storage, DType dtype, const Shape& shape,
+                           std::vector<uint8_t> bytes) -> std::string {
+    Scheme scheme;
+    scheme.quantized = true;
+    scheme.weight = {format, storage, {Grouping::Kind::group, 1, 16}, true, DType::f32};
+    const auto bound = bind({{TensorRole::weight, "w", DType::i32, {4, 4}, std::vector<uint8_t>(64, 0x77)},
+                             {TensorRole::weight_scale, "s", DType::f32, {2, 4}, bytes_of(std::vector<float>(8, 0.5f))},
+                             {TensorRole::weight_zero_point, "mlp.down_proj.zeros", dtype, shape, std::move(bytes)}},
+                            scheme);
+    EXPECT_TRUE(bound.ok());
+    // They are not bound, so that no kernel can use them.
+    EXPECT_TRUE(bound.ok() && bound->parts[0].zero_point.empty());
+    EXPECT_LE(notes_.size(), 1u);
+    return notes_.empty() ? "" : notes_[0];
+  };
+  const auto says = [](const std::string& note, const std::string& text) {
+    return note.find(text) != std::string::npos ? testing::AssertionSuccess() : testing::AssertionFailure() << note;
+  };
+  using Bytes = std::vector<uint8_t>;
+  // Four codes of 4 bits a group, and 16 bits of padding.
+  const auto gptq = [&](Storage storage, Bytes bytes) {
+    return note_of(Format::uint4, storage, DType::i32, {2, 1}, std::move(bytes));
+  };
+  EXPECT_EQ(gptq(Storage::gptq_v1, {0x77, 0x77, 0, 0, 0x77, 0x77, 0xFF, 0xFF}), "");
+  EXPECT_EQ(gptq(Storage::gptq_v2, {0x88, 0x88, 0, 0, 0x88, 0x88, 0xFF, 0xFF}), "");
+  EXPECT_TRUE(says(gptq(Storage::gptq_v1, Bytes(8, 0x88)), "zeros holds 8"));
+  EXPECT_TRUE(says(notes_[0], "reads as zero point 9"));
+  EXPECT_TRUE(says(notes_[0], "settles it: 8"));
+  EXPECT_TRUE(says(notes_[0], "GPTQ v1 (checkpoint_format \"gptq\", or none)"));
+  EXPECT_TRUE(says(gptq(Storage::gptq_v2, {0x88, 0x88, 0, 0, 0x88, 0x78, 0, 0}), "zeros holds 7"));
+  EXPECT_TRUE(says(gptq(Storage::gptq_v1, Bytes(8, 0)), "zeros holds 0"));
+  const auto awq = [&](Bytes bytes) {
+    return note_of(Format::uint4, Storage::awq, DType::i32, {2, 1}, std::move(bytes));
+  };
+  EXPECT_EQ(awq(Bytes(8, 0x88)), "");
+  EXPECT_TRUE(says(awq(Bytes(8, 0x78)), "AWQ reads as zero point 7"));
+  // compressed-tensors: zeros, or the packed middle of the range; columns of 4 codes in one word for each group.
+  const auto packed = [&](Bytes bytes) {
+    return note_of(Format::int4, Storage::dense_bits, DType::i32, {1, 2}, std::move(bytes));
+  };
+  EXPECT_EQ(packed(Bytes(8, 0)), "");
+  EXPECT_EQ(packed({0x88, 0x88, 0, 0, 0x88, 0x88, 0, 0}), "");
+  EXPECT_TRUE(says(packed({0x88, 0x88, 0, 0, 0x88, 0x98, 0, 0}), "zero point 1;"));
+  const auto bytewise = [&](Shape shape, Bytes bytes) {
+    return note_of(Format::int8, Storage::dense, DType::i8, std::move(shape), std::move(bytes));
+  };
+  EXPECT_EQ(bytewise({4, 2}, Bytes(8, 0)), "");
+  EXPECT_TRUE(says(bytewise({4, 2}, {0, 0, 0, 0, 0, 0, 0, 0xFD}), "zero point -3;"));
+  EXPECT_EQ(bytewise({3}, {0, 0, 0}), "");
+  EXPECT_TRUE(says(bytewise({3}, {0, 0, 1}), "zeros holds I8 [3] that are not 0"));
 }
 
 TEST_F(BindWeights, StackedExpertsAreSlices) {

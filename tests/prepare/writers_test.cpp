@@ -75,8 +75,10 @@ TEST_P(Writers, WeightsAreTheWriters) {
     EXPECT_TRUE(layer.scheme.quantized) << layer.name;
     const int64_t experts = layer.stacked ? layer.experts : 1;
     for (int64_t expert = 0; expert < experts; ++expert) {
-      const auto weights = bind_weights(*checkpoint, layer, expert);
+      std::vector<std::string> notes;
+      const auto weights = bind_weights(*checkpoint, layer, expert, &notes);
       ASSERT_TRUE(weights.ok()) << weights.error().message();
+      EXPECT_TRUE(notes.empty()) << notes.front();
       ASSERT_EQ(weights->parts.size(), 1u);
       const std::string name = layer.modules[0].name + (layer.stacked ? "." + std::to_string(expert) : "") + ".w";
       const TensorInfo* wanted = expected->find(name);

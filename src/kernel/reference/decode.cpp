@@ -116,16 +116,6 @@ int64_t groups_of(const Grouping& grouping, int64_t k) {
   return grouped ? ceil_div(k, grouping.cols) : 1;
 }
 
-// An index that starts with -1, or is 0 throughout although there are several groups, was never filled in.
-bool index_is_filled(ByteView index, int64_t k, int64_t groups) {
-  if (index.size() < static_cast<size_t>(k) * 4 || k == 0 || groups == 1) return false;
-  if (load<int32_t>(index.data()) == -1) return false;
-  for (int64_t i = 0; i < k; ++i) {
-    if (load<int32_t>(index.data() + i * 4) != 0) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 StoredWeights::StoredWeights(const LayerWeights& weights, size_t part)
@@ -135,7 +125,7 @@ StoredWeights::StoredWeights(const LayerWeights& weights, size_t part)
       k_(weights.spec->k),
       groups_(quantized_ ? groups_of(scheme_->grouping, k_) : 1),
       bits_(quantized_ ? bits(scheme_->format) : 0),
-      indexed_(quantized_ && index_is_filled(part_->group_index, k_, groups_)) {}
+      indexed_(!part_->group_index.empty()) {}
 
 uint32_t StoredWeights::code_bits(int64_t n, int64_t k) const {
   const uint8_t* base = part_->weight.data();

@@ -39,9 +39,11 @@ bool is_per_row(const TensorInfo* scale, int64_t experts, int64_t rows) {
                                  [&](int64_t d) { return d == 1 || d == rows || d == experts; });
 }
 
+// Activations are e4m3 also beside e5m2 weights: they are rounded once and have a scale of their own, so that they need
+// digits rather than range (and no matrix unit multiplies e5m2 by e5m2).
 ActivationScheme run_time_activation(const Arguments& arguments) {
   ActivationScheme scheme;
-  scheme.format = arguments.format;
+  scheme.format = Format::e4m3;
   scheme.rule = arguments.rule;
   scheme.amax_limit = arguments.amax_limit;
   scheme.granularity = arguments.tensor_activations     ? Granularity::tensor
@@ -55,7 +57,7 @@ Result<std::optional<ActivationScheme>> take_activation(ModuleReader& reader, co
   if (arguments.weight_only) return std::optional<ActivationScheme>{};
   if (!arguments.static_activations) return std::optional{run_time_activation(arguments)};
   ActivationScheme scheme;
-  scheme.format = arguments.format;
+  scheme.format = Format::e4m3;
   scheme.dynamic = false;
   scheme.granularity = Granularity::tensor;
   scheme.stored_scale = true;

@@ -34,7 +34,9 @@ constexpr int64_t kMaxDimension = int64_t{1} << 31;
 ErrorInfo ModuleReader::contradiction(std::string_view suffix, std::string found, std::string wanted,
                                       std::string hint) const {
   const TensorInfo* tensor = module_.find(suffix);
-  std::string subject = tensor != nullptr ? tensor->name : module_.name + "." + std::string(suffix);
+  // The tensors of a stack that hangs off its parent have names of one component with it: experts.down_proj_scales.
+  std::string subject =
+      tensor != nullptr ? tensor->name : module_.name + (module_.raw_stack ? "_" : ".") + std::string(suffix);
   return ErrorInfo{
       ErrorCode::damaged_checkpoint, std::move(subject), std::move(found), std::move(wanted), std::move(hint), {}};
 }
@@ -71,7 +73,10 @@ Result<DType> ModuleReader::take(TensorRole role, std::string_view suffix, DType
                                  std::string_view why) {
   GEARSHIFT_TRY(const TensorInfo* tensor, required(suffix, dtypes, why));
   Shape wanted = shape;
-  if (result_.experts > 0) wanted.insert(wanted.begin(), result_.experts);
+  // One number may serve all experts of a stack.
+  const bool shared =
+      shape.empty() && std::all_of(tensor->shape.begin(), tensor->shape.end(), [](int64_t d) { return d == 1; });
+  if (result_.experts > 0 && !shared) wanted.insert(wanted.begin(), result_.experts);
   if (!same_squeezed(tensor->shape, wanted)) {
     return contradiction(suffix, std::string(name(tensor->dtype)) + " " + to_string(tensor->shape),
                          std::string(name(tensor->dtype)) + " " + to_string(wanted) + ": " + std::string(why));
@@ -85,6 +90,13 @@ Result<std::optional<DType>> ModuleReader::take_optional(TensorRole role, std::s
   if (!has(suffix)) return std::optional<DType>{};
   GEARSHIFT_TRY(DType dtype, take(role, suffix, dtypes, shape, why));
   return std::optional<DType>{dtype};
+}
+
+void ModuleReader::take_as_it_is(TensorRole role, std::string_view suffix) {
+  const TensorInfo* tensor = module_.find(suffix);
+  if (tensor == nullptr) return;
+  used_.push_back(suffix);
+  result_.tensors.push_back({role, tensor->name, tensor->dtype, tensor->shape});
 }
 
 Result<ModuleScheme> ModuleReader::finish(const Scheme& scheme, int64_t n, int64_t k) {

@@ -20,6 +20,10 @@ bool is_merged_gate(std::string_view module_name) {
 Result<ModuleScheme> read_blocks(const ModuleTensors& module) {
   // [.., rows, blocks, 16] is [.., rows, blocks * 16] in the file: read as a matrix of bytes.
   const TensorInfo* stored = module.find("blocks");
+  if (stored == nullptr) {
+    return ModuleReader(module).contradiction("blocks", "no such tensor", "the codes that its scales belong to",
+                                              "the checkpoint is incomplete");
+  }
   if (stored->shape.size() < 3 || stored->shape.back() != kBlockBytes ||
       *(stored->shape.end() - 2) > (int64_t{1} << 31)) {
     return ModuleReader(module).contradiction("blocks",
@@ -68,7 +72,8 @@ class Reader final : public SchemeReader {
       return read_unquantized(module, config_);
     const bool stack = module.raw_stack || expert_name(module.name).has_value();
     if (plain && stack) return unexpected_float(module, "MXFP4 experts", config_.quant);
-    return module.find("blocks") != nullptr ? read_blocks(module) : read_unquantized(module, config_);
+    const bool blocks = module.find("blocks") != nullptr || module.find("scales") != nullptr;
+    return blocks && !plain ? read_blocks(module) : read_unquantized(module, config_);
   }
 
   Result<std::vector<ExpectedTensor>> expected(const ModuleTensors& module, int64_t n, int64_t k) const override {

@@ -134,6 +134,38 @@ TEST(Fp8, ExpertStacks) {
   EXPECT_EQ(model->layers[0].experts, 4);
 }
 
+TEST(Fp8, StaticActivationsOfExpertStacks) {
+  const std::string by_config = fp8_config(R"("activation_scheme":"static","weight_block_size":[128,128])");
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{4}}) {
+    const Table table = {{"l.experts.gate_up_proj", "F8_E4M3", {4, 256, 384}},
+                         {"l.experts.gate_up_proj_scale_inv", "F32", {4, 2, 3}},
+                         {"l.experts.gate_up_proj_activation_scale", "F32", shape}};
+    const auto model = read_table(table, by_config);
+    ASSERT_EQ(said(model, "l.experts.gate_up_proj"), "fp8_w8a8 256x384") << to_string(shape);
+    EXPECT_TRUE(model->layers[0].scheme.activation->stored_scale);
+    // Made at run time, as the config says, and stored as well: one of them is wrong.
+    EXPECT_TRUE(fails(read_table(table, fp8_config(kBlocks)), ErrorCode::damaged_checkpoint,
+                      {"l.experts.gate_up_proj_activation_scale"}));
+  }
+  const Table two = {{"l.experts.gate_up_proj", "F8_E4M3", {4, 256, 384}},
+                     {"l.experts.gate_up_proj_scale_inv", "F32", {4, 2, 3}},
+                     {"l.experts.gate_up_proj_activation_scale", "F32", {2}}};
+  EXPECT_TRUE(fails(read_table(two, by_config), ErrorCode::damaged_checkpoint,
+                    {"l.experts.gate_up_proj_activation_scale", "[2]", "[4]"}));
+}
+
+// Weights may be e5m2; activations beside them are e4m3.
+TEST(Fp8, ActivationsBesideE5m2WeightsAreE4m3) {
+  const Table table = {{"a.weight", "F8_E5M2", {64, 32}}, {"a.weight_scale", "F32", {}}, {"a.input_scale", "F32", {}}};
+  const auto model = read_table(table, fp8_config(R"("activation_scheme":"static","fmt":"e5m2")"));
+  ASSERT_EQ(said(model, "a"), "fp8_w8a8 64x32");
+  EXPECT_EQ(model->layers[0].scheme.weight.format, Format::e5m2);
+  EXPECT_EQ(model->layers[0].scheme.activation->format, Format::e4m3);
+  const auto dynamic = read_table({table[0], table[1]}, fp8_config(R"("activation_scheme":"dynamic","fmt":"e5m2")"));
+  ASSERT_EQ(said(dynamic, "a"), "fp8_w8a8 64x32");
+  EXPECT_EQ(dynamic->layers[0].scheme.activation->format, Format::e4m3);
+}
+
 TEST(Fp8, BadKeys) {
   const Table table = fp8_block("a", 128, 128);
   EXPECT_TRUE(fails(read_table(table, fp8_config(R"("weight_block_size":[0,128])")), ErrorCode::damaged_checkpoint,

@@ -38,6 +38,14 @@ TEST(GptOss, Contradictions) {
   Table wide = gpt_oss_stack("down_proj", 4, 64, 96);
   wide[0].shape = {4, 64, 6, 8};
   EXPECT_TRUE(fails(read_table(wide, kMxfp4Config), ErrorCode::damaged_checkpoint, {"down_proj_blocks", "16"}));
+  for (const size_t missing : {size_t{0}, size_t{1}}) {
+    Table half = gpt_oss_stack("down_proj", 4, 64, 96);
+    const std::string name = half[missing].name;
+    half.erase(half.begin() + static_cast<std::ptrdiff_t>(missing));
+    EXPECT_TRUE(fails(read_table(half, kMxfp4Config), ErrorCode::damaged_checkpoint, {name, "no such tensor"}));
+  }
+  EXPECT_TRUE(fails(read_table({{"block.0.mlp.mlp1_weight.scales", "U8", {4, 96, 2}}}, kMxfp4Config),
+                    ErrorCode::damaged_checkpoint, {"block.0.mlp.mlp1_weight.blocks", "no such tensor"}));
   EXPECT_TRUE(fails(read_table({{kExperts + "down_proj", "BF16", {4, 64, 96}}}, kMxfp4Config),
                     ErrorCode::damaged_checkpoint, {"experts.down_proj", "MXFP4"}));
 }

@@ -58,6 +58,19 @@ TEST(Quark, Mx) {
   }
 }
 
+TEST(Quark, ActivationsBesideE5m2WeightsAreE4m3) {
+  const Table table = {{"a.weight", "F8_E5M2", {64, 32}}, {"a.weight_scale", "F32", {64}}};
+  const std::string wide = R"({"dtype":"fp8_e5m2","qscheme":"per_channel"})";
+  const auto model = read_table(table, quark_config(wide, kFp8Token));
+  ASSERT_EQ(said(model, "a"), "fp8_w8a8 64x32");
+  EXPECT_EQ(model->layers[0].scheme.weight.format, Format::e5m2);
+  EXPECT_EQ(model->layers[0].scheme.activation->format, Format::e4m3);
+  // e5m2 activations: no recipe.
+  EXPECT_TRUE(
+      fails(read_table(table, quark_config(wide, R"({"dtype":"fp8_e5m2","qscheme":"per_channel","is_dynamic":true})")),
+            ErrorCode::unsupported_scheme, {"fp8_e5m2"}));
+}
+
 TEST(Quark, Int8) {
   const Table table = {{"a.weight", "I8", {64, 32}},
                        {"a.weight_scale", "F32", {64}},
