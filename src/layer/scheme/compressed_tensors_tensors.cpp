@@ -176,7 +176,7 @@ Result<Weights> read_naive(ModuleReader& reader, const Group& group) {
                 reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, shape, scale_reason(group)));
   read.scheme.symmetric = weights.symmetric;
   if (weights.symmetric) {
-    reader.take_as_it_is(TensorRole::weight_zero_point, "weight_zero_point");  // removed on save; one that is left is 0
+    reader.skip("weight_zero_point");  // removed on save; where one is left it is zero
   } else {
     GEARSHIFT_CHECK(reader.take(TensorRole::weight_zero_point, "weight_zero_point", {DType::i8}, shape,
                                 "one zero point per scale: the weights are asymmetric"));
@@ -276,7 +276,7 @@ Result<Weights> read_packed(ModuleReader& reader, const ModuleTensors& module, c
                 reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, shape, scale_reason(group)));
   read.scheme.symmetric = weights.symmetric;
   if (weights.symmetric) {
-    reader.take_as_it_is(TensorRole::weight_zero_point, "weight_zero_point");
+    reader.skip("weight_zero_point");
   } else if (weights.strategy == Strategy::tensor) {
     GEARSHIFT_CHECK(reader.take(TensorRole::weight_zero_point, "weight_zero_point", {DType::i8}, {}, "one zero point"));
   } else {

@@ -92,13 +92,6 @@ Result<std::optional<DType>> ModuleReader::take_optional(TensorRole role, std::s
   return std::optional<DType>{dtype};
 }
 
-void ModuleReader::take_as_it_is(TensorRole role, std::string_view suffix) {
-  const TensorInfo* tensor = module_.find(suffix);
-  if (tensor == nullptr) return;
-  used_.push_back(suffix);
-  result_.tensors.push_back({role, tensor->name, tensor->dtype, tensor->shape});
-}
-
 Result<ModuleScheme> ModuleReader::finish(const Scheme& scheme, int64_t n, int64_t k) {
   if (has("bias") && !module_.tied_head) {
     GEARSHIFT_CHECK(
@@ -112,6 +105,14 @@ Result<ModuleScheme> ModuleReader::finish(const Scheme& scheme, int64_t n, int64
                                           : "no such tensor: the config says that this module is not quantized",
                          "config and tensors contradict each other; nothing is guessed");
   }
+  // Zero points that symmetric weights were saved with and that their scheme skips stay part of the layer: that they
+  // say nothing else is for whoever reads values to see.
+  const TensorInfo* zeros = module_.find("weight_zero_point");
+  const bool taken = std::any_of(result_.tensors.begin(), result_.tensors.end(), [](const StoredTensor& tensor) {
+    return tensor.role == TensorRole::weight_zero_point;
+  });
+  if (scheme.weight.symmetric && zeros != nullptr && !taken)
+    result_.tensors.push_back({TensorRole::weight_zero_point, zeros->name, zeros->dtype, zeros->shape});
   result_.scheme = scheme;
   result_.n = n;
   result_.k = k;

@@ -12,6 +12,8 @@ using DTypes = std::initializer_list<DType>;
 inline constexpr DTypes kFloatScales = {DType::f32, DType::bf16, DType::f16};
 inline constexpr DTypes kExponentScales = {DType::u8, DType::f8_e8m0, DType::i8};
 
+// Rounded up; b > 0.
+
 class ModuleReader {
  public:
   explicit ModuleReader(const ModuleTensors& module) : module_(module) {}
@@ -32,9 +34,6 @@ class ModuleReader {
   // The same when the tensor is there; nullopt when it isn't.
   Result<std::optional<DType>> take_optional(TensorRole role, std::string_view suffix, DTypes dtypes,
                                              const Shape& shape, std::string_view why);
-  // Part of the layer where it is there, whatever its dtype and shape: what it holds is for whoever reads values to
-  // see.
-  void take_as_it_is(TensorRole role, std::string_view suffix);
   // Checked nowhere and not part of the layer: known and without meaning here.
   void skip(std::string_view suffix) { used_.push_back(suffix); }
 

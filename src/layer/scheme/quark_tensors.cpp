@@ -122,7 +122,7 @@ Result<Weights> read_int8(ModuleReader& reader, const LayerSpecs& specs) {
   GEARSHIFT_TRY(read.scheme.scale, reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales, shape,
                                                rows ? "one scale per row" : "one scale per tensor"));
   if (spec.symmetric) {
-    reader.take_as_it_is(TensorRole::weight_zero_point, "weight_zero_point");  // zeros where it is stored
+    reader.skip("weight_zero_point");  // zeros where it is stored
   } else {
     GEARSHIFT_CHECK(reader.take(TensorRole::weight_zero_point, "weight_zero_point", {DType::i8, DType::i32, DType::u8},
                                 shape, "one zero point per scale"));
@@ -151,7 +151,7 @@ Result<Weights> read_int4(ModuleReader& reader, const ModuleTensors& module, con
                 reader.take(TensorRole::weight_scale, "weight_scale", kFloatScales,
                             single ? Shape{} : Shape{groups, read.n}, "scales of " + describe(spec)));
   if (spec.symmetric) {
-    reader.take_as_it_is(TensorRole::weight_zero_point, "weight_zero_point");
+    reader.skip("weight_zero_point");
   } else {
     GEARSHIFT_CHECK(reader.take(TensorRole::weight_zero_point, "weight_zero_point", {DType::i32}, {groups, w.cols},
                                 "one packed zero point per scale"));
