@@ -19,6 +19,7 @@ constexpr int64_t kFewRows = 8;
 constexpr std::string_view kRegisters =
     "one pass over four bits a weight; few rows leave the arithmetic hidden behind memory";
 constexpr std::string_view kPanel = "weights are decoded once per block for all rows";
+constexpr std::string_view kWide = "reads packed codes once and keeps a block of them in cache for all rows";
 constexpr std::string_view kUpgraded =
     "activations are not rounded: more exact than the checkpoint asks for, so behind its own";
 
@@ -26,15 +27,27 @@ constexpr std::string_view kUpgraded =
 
 std::vector<KernelList> cpu_lists() {
   return {
-      {Platform::cpu, Family::bf16, {{&cpu_bf16_emulation, 1, 0, kOwnPrecision}, kReference}},
-      {Platform::cpu, Family::w8a16_fp8, {{&cpu_w8a16_fp8_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::bf16,
+       {{&cpu_bf16_fma, 1, 0, kWide}, {&cpu_bf16_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::w8a16_fp8,
+       {{&cpu_fp8_fma, 1, 0, kWide}, {&cpu_w8a16_fp8_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu,
        Family::fp8_w8a8,
-       {{&cpu_fp8_w8a8_emulation, 1, 0, kOwnPrecision}, {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded}, kReference}},
+       {{&cpu_fp8_fma, 1, 0, kWide},
+        {&cpu_fp8_w8a8_emulation, 1, 0, kOwnPrecision},
+        {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded},
+        kReference}},
       {Platform::cpu,
        Family::fp8_block_w8a8,
-       {{&cpu_fp8_block_w8a8_emulation, 1, 0, kOwnPrecision}, {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded}, kReference}},
-      {Platform::cpu, Family::mxfp8, {{&cpu_mxfp8_emulation, 1, 0, kOwnPrecision}, kReference}},
+       {{&cpu_fp8_fma, 1, 0, kWide},
+        {&cpu_fp8_block_w8a8_emulation, 1, 0, kOwnPrecision},
+        {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded},
+        kReference}},
+      {Platform::cpu,
+       Family::mxfp8,
+       {{&cpu_fp8_fma, 1, 0, kWide}, {&cpu_mxfp8_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu, Family::mxfp6, {{&cpu_mxfp6_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu,
        Family::mxfp4,
@@ -59,7 +72,9 @@ std::vector<KernelList> cpu_lists() {
         {&cpu_nvfp4_w4a16_fma_panel, 1, 0, kPanel},
         {&cpu_nvfp4_w4a16_emulation, 1, 0, kOwnPrecision},
         kReference}},
-      {Platform::cpu, Family::int8_w8a8, {{&cpu_int8_w8a8_emulation, 1, 0, kOwnPrecision}, kReference}},
+      {Platform::cpu,
+       Family::int8_w8a8,
+       {{&cpu_int8_w8a8_dot, 1, 0, kWide}, {&cpu_int8_w8a8_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu,
        Family::mixed_precision,
        {{&cpu_int4_fma, 1, kFewRows, kRegisters},

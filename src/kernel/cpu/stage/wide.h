@@ -1,0 +1,77 @@
+// The pieces of kernels over layout wide_rows16 (codes of one or two bytes), one version per instruction set.
+//
+// Codes are decoded in registers where that is a load or a few instructions, and once per block where many rows of x
+// use a dot product of bf16 pairs. A sum over columns that share one scale is exact (integers) or fp32, and is added in
+// the order of K: a row's bits depend on neither M, nor blocks, nor how rows share tiles.
+#pragma once
+
+#include <cstdint>
+
+#include "gearshift/device.h"
+#include "kernel/layout/wide_rows16.h"
+
+namespace gearshift {
+
+// Columns of one block; spans (columns of one scale) are powers of two from 32 on and never straddle blocks.
+inline constexpr int64_t kWideBlock = 1024;
+
+// How a tile of x lies in memory; w is the number of its rows. One row alone is in the order of its columns.
+enum class WideX : uint8_t {
+  int8_fours,   // [column / 4][w][4]
+  int16_fours,  // [column / 4][w][4]
+  floats,       // [column][w]
+  bf16_twos     // [column / 2][w][2]
+};
+inline int64_t wide_x_bytes(WideX x) { return x == WideX::int8_fours ? 1 : x == WideX::floats ? 4 : 2; }
+// Columns that lie together.
+inline int64_t wide_x_step(WideX x) { return x == WideX::floats ? 1 : x == WideX::bf16_twos ? 2 : 4; }
+
+struct WideArgs {
+  const uint8_t* weights;  // of the first panel, at the block
+  int64_t stride;          // bytes to the same place of the next panel; 0 where there is none: its results are not used
+  const void* x;           // the tile at the block
+  int64_t columns;         // a multiple of 32
+  int64_t w;               // rows of the tile
+  // Floats whose scale changes along K: [span][16 * panels] and [span][w]; nullptr: sums are of codes alone.
+  const float* scales;
+  const float* x_scales;  // nullptr: ones
+  int64_t span;
+  void* sums;  // [w][16 * panels] int32 or fp32; added to
+};
+
+struct WidePieces {
+  int64_t panels = 1;  // side by side
+  int64_t tile_rows = 1;
+  WideX x = WideX::floats;
+  bool integers = false;
+  double unit = 1;  // what codes are multiplied by on top of their scale
+  void (*multiply)(const WideArgs&) = nullptr;
+  // Codes of one panel, `columns` of them -> bf16 pairs as layout wide_rows16 has them; nullptr: multiply decodes.
+  void (*decode)(const uint8_t* codes, int64_t columns, uint8_t* pairs) = nullptr;
+};
+
+// `bf16`: x is exact in bf16.
+WidePieces wide_pieces(Isa isa, WideCode code, bool bf16);
+
+WidePieces wide_portable(WideCode code);
+#if defined(__x86_64__)
+WidePieces wide_int8_avx2();
+WidePieces wide_int8_vnni();
+WidePieces wide_bf16_avx2();
+WidePieces wide_e4m3_avx2();
+WidePieces wide_bf16_avx512();
+WidePieces wide_e4m3_avx512();
+WidePieces wide_bf16_dot();
+WidePieces wide_e4m3_dot();
+#endif
+
+// Calls f.operator()<w>() for the w in 1..Most that is asked for.
+template <int Most, class F>
+inline void with_width(int64_t w, const F& f) {
+  if constexpr (Most > 1) {
+    if (w < Most) return with_width<Most - 1>(w, f);
+  }
+  f.template operator()<Most>();
+}
+
+}  // namespace gearshift
