@@ -40,7 +40,7 @@ std::string overview_help(size_t width) {
   out += wrapped_paragraph(
       "",
       "MODEL is a directory with config.json and safetensors files, one .safetensors file, or a config.json "
-      "alone (plan only). `gearshift VERB --help` lists the options of a verb; each has an environment variable "
+      "alone (plan and bench). `gearshift VERB --help` lists the options of a verb; each has an environment variable "
       "of the same name (GEARSHIFT_LINEAR_BACKEND for --linear-backend) and a key in gearshift.toml "
       "(linear-backend = \"native\", batch = [1, 256]), which is read from the working directory or, where none is, "
       "from ~/.config/gearshift. The command line wins over the environment, the environment over the file. "

@@ -33,6 +33,7 @@ int run(const Call& call);
 int verify(const Call& call);
 int tune(const Call& call);
 int store(const Call& call);
+int bench(const Call& call);
 int quantize(const Call& call);
 int inspect(const Call& call);
 int kernels(const Call& call);

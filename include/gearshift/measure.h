@@ -13,8 +13,8 @@ struct Comparison {
   double worst_row = 0;       // the same quotient per row and per column: the largest
   double worst_column = 0;
   std::optional<double> divergence;  // against the checkpoint's own arithmetic, where the kernel's differs
-  int64_t infinite = 0;        // judged outputs that are infinite because the reference leaves the type's range, too
-  std::string failure;               // "" or the first failure: "row 3, column 7: 0.12 instead of 0.10, 0.004 allowed"
+  int64_t infinite = 0;  // judged outputs that are infinite because the reference leaves the type's range, too
+  std::string failure;   // "" or the first failure: "row 3, column 7: 0.12 instead of 0.10, 0.004 allowed"
 };
 
 // What one kernel showed at one batch size.
@@ -35,6 +35,15 @@ std::vector<int64_t> probe_sizes(int64_t m_min, int64_t m_max, const std::vector
 
 struct Timing {
   double median_us = 0, p10_us = 0, p90_us = 0;
+  int samples = 0;
+};
+
+// What a machine can do at most, measured beside the kernels that are held against it.
+struct Ceiling {
+  std::string name;                    // "dram", "fp32", "bf16", "int8"
+  std::string unit;                    // "GB/s", "GFLOP/s", "GOP/s"
+  std::string instruction;             // what it was measured with
+  double value = 0, p10 = 0, p90 = 0;  // median and percentiles of the samples
   int samples = 0;
 };
 

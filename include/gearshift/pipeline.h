@@ -151,6 +151,30 @@ struct StoreReport {
 // Actions: list, verify, export FILE, import FILE, merge STORE, prune [KERNEL]. Errors usage, runtime.
 Result<StoreReport> use_store(const std::vector<std::string>& words, const Options& options);
 
+// One layer, or all layers of a model that share a class, at one batch size.
+struct BenchRow {
+  Measurement measurement;     // of one layer; layer is "" for a given shape
+  std::string refused;         // why nothing ran; the measurement then has no number
+  int64_t layers = 1;          // rows of the model that look like this one
+  double floor_us = 0;         // the least time that the ceilings leave; 0 where nothing ran
+  std::string floor_by;        // the ceiling that sets it
+  int64_t copies = 0;          // of the weights, read in turn
+  uint64_t rotated_bytes = 0;  // of all copies
+};
+struct BenchReport {
+  Plan plan;  // of what could be planned
+  int threads = 1;
+  bool pinned = false;  // each thread on a core of its own
+  std::vector<Ceiling> ceilings;
+  std::vector<BenchRow> rows;
+  std::vector<StackTime> stack;    // of a model, for the batch sizes at which every row was timed
+  std::vector<std::string> notes;  // what makes these numbers worth less
+};
+// Times kernels on the shapes of --shape or of the layers of --model, with made-up weights, and beside them what this
+// machine can do at most. A kernel that was asked for and does not serve a cell is refused there: no other one is timed
+// in its place. Errors: usage, runtime (memory), fallback_refused, those of opening a model.
+Result<BenchReport> bench(const Options& options, const Progress& progress = nullptr);
+
 struct InspectReport {
   std::string path, architecture, quant_method;
   std::vector<CheckpointFile> files;

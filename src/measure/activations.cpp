@@ -35,10 +35,12 @@ float round_to_bf16(float value) { return format::decode_bf16(format::encode_bf1
 
 float smallest_normal(DType dtype) { return dtype == DType::f16 ? format::fp16_min_normal : format::bf16_min_normal; }
 
-float value_at(uint64_t row_seed, int64_t row, int64_t column, DType dtype, float limit) {
+constexpr int64_t plain_kind = 1;
+
+float value_at(uint64_t row_seed, int64_t kind, int64_t column, DType dtype, float limit) {
   const uint64_t bits = mix(row_seed + static_cast<uint64_t>(column));
   const float plain = nearly_normal(bits);
-  switch (row % 8) {
+  switch (kind) {
     case 0:
       return round_to_bf16(std::clamp((bits >> 40) % 64 == 0 ? plain * 100 : plain, -limit, limit));
     case 3:
@@ -47,6 +49,19 @@ float value_at(uint64_t row_seed, int64_t row, int64_t column, DType dtype, floa
       return plain * 0.25f * smallest_normal(dtype);
     default:
       return round_to_bf16(std::clamp(plain, -limit, limit));
+  }
+}
+
+// kind(row): which of the eight.
+template <class Kind>
+void fill(const Matrix& x, uint64_t seed, [[maybe_unused]] int threads, float limit, const Kind& kind) {
+#pragma omp parallel for num_threads(threads) schedule(static) if (x.rows * x.cols > 65536)
+  for (int64_t row = 0; row < x.rows; ++row) {
+    const uint64_t row_seed = mix(mix(seed) + static_cast<uint64_t>(row));
+    auto* out = static_cast<uint8_t*>(x.data) + row * x.stride * element_bytes(x.dtype);
+    for (int64_t column = 0; column < x.cols; ++column) {
+      store_element(out, x.dtype, column, value_at(row_seed, kind(row), column, x.dtype, limit));
+    }
   }
 }
 
@@ -89,15 +104,12 @@ void store_element(void* row, DType dtype, int64_t i, float value) {
   std::memcpy(bytes, &code, sizeof code);
 }
 
-void make_activations(const Matrix& x, uint64_t seed, [[maybe_unused]] int threads, float limit) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (x.rows * x.cols > 65536)
-  for (int64_t row = 0; row < x.rows; ++row) {
-    const uint64_t row_seed = mix(mix(seed) + static_cast<uint64_t>(row));
-    auto* out = static_cast<uint8_t*>(x.data) + row * x.stride * element_bytes(x.dtype);
-    for (int64_t column = 0; column < x.cols; ++column) {
-      store_element(out, x.dtype, column, value_at(row_seed, row, column, x.dtype, limit));
-    }
-  }
+void make_activations(const Matrix& x, uint64_t seed, int threads, float limit) {
+  fill(x, seed, threads, limit, [](int64_t row) { return row % 8; });
+}
+
+void make_plain_activations(const Matrix& x, uint64_t seed, int threads, float limit) {
+  fill(x, seed, threads, limit, [](int64_t) { return plain_kind; });
 }
 
 float activation_limit(const LayerWeights& weights) {

@@ -11,6 +11,8 @@ namespace gearshift {
 // fp16 and fp32 hold them all. No value is larger than `limit`. The columns from x.cols to x.stride are not written.
 // dtype: f32, f16, bf16.
 void make_activations(const Matrix& x, uint64_t seed, int threads, float limit);
+// The same with plain rows only: for timing, which subnormal numbers would slow down on some processors.
+void make_plain_activations(const Matrix& x, uint64_t seed, int threads, float limit);
 
 // The largest activation that the stored scales of these weights were made for; infinity where scales are made at run
 // time. Beyond it the checkpoint's arithmetic clips, and a comparison with another arithmetic would say nothing about

@@ -10,6 +10,12 @@ namespace gearshift {
 // The most common scheme of a family (mxfp4, mxfp8, mxfp6: with quantized activations).
 Scheme common_scheme(Family family);
 
+// [n,K] split into parts of `part_rows` rows each. dtype: of the weights of an unquantized layer and of biases.
+LayerSpec made_up_spec(const Scheme& scheme, const std::vector<int64_t>& part_rows, int64_t k, bool bias = false,
+                       DType dtype = DType::bf16);
+// One expert of `layer` as a linear layer; a linear layer stays what it is.
+LayerSpec one_expert(LayerSpec layer);
+
 // What a made-up layer is made of. Not movable: its parts point at each other.
 struct MadeUpLayer {
   LayerPlan plan;  // its decision has no candidate; use_kernel() gives it one range
@@ -21,8 +27,9 @@ struct MadeUpLayer {
   MadeUpLayer& operator=(const MadeUpLayer&) = delete;
 };
 
-// [n,K] split into parts of `part_rows` rows each, every part with scalars of its own. Codes and scales are drawn from
-// `seed`: legal values whose products stay near 1. dtype: of the weights of an unquantized layer.
+// Weights for any linear layer, in the storage its scheme names; every part has scalars of its own. Codes, scales, zero
+// points and group indices are drawn from `seed`: legal values whose products stay near 1.
+std::unique_ptr<MadeUpLayer> make_up_layer(LayerSpec layer, uint64_t seed);
 std::unique_ptr<MadeUpLayer> make_up_layer(const Scheme& scheme, const std::vector<int64_t>& part_rows, int64_t k,
                                            uint64_t seed, bool bias = false, DType dtype = DType::bf16);
 

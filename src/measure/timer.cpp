@@ -5,13 +5,18 @@
 
 namespace gearshift {
 
-Timing summarize(std::vector<double> samples_us) {
-  std::sort(samples_us.begin(), samples_us.end());
+Quantiles quantiles(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
   const auto rank = [&](double quantile) {
-    const auto position = static_cast<size_t>(std::ceil(quantile * static_cast<double>(samples_us.size())));
-    return samples_us[std::max<size_t>(1, position) - 1];
+    const auto position = static_cast<size_t>(std::ceil(quantile * static_cast<double>(samples.size())));
+    return samples[std::max<size_t>(1, position) - 1];
   };
-  return {rank(0.5), rank(0.1), rank(0.9), static_cast<int>(samples_us.size())};
+  return {rank(0.5), rank(0.1), rank(0.9), static_cast<int>(samples.size())};
+}
+
+Timing summarize(std::vector<double> samples_us) {
+  const Quantiles q = quantiles(std::move(samples_us));
+  return {q.median, q.p10, q.p90, q.samples};
 }
 
 Timing time_calls(const std::function<void()>& call, TimerLimits limits) {

@@ -17,7 +17,12 @@ struct TimerLimits {
 // follows interruptions, the minimum promises what rarely happens.
 Timing time_calls(const std::function<void()>& call, TimerLimits limits = {});
 
+struct Quantiles {
+  double median = 0, p10 = 0, p90 = 0;
+  int samples = 0;
+};
 // Median, 10th and 90th percentile (nearest rank). REQUIRES: not empty.
+Quantiles quantiles(std::vector<double> samples);
 Timing summarize(std::vector<double> samples_us);
 
 }  // namespace gearshift

@@ -98,6 +98,7 @@ Result<DoctorReport> doctor(const Options& options) {
   GEARSHIFT_TRY(const Settings settings, read_settings(options));
   DoctorReport report;
   GEARSHIFT_TRY(report.device, host_cpu(settings.max_isa));
+  set_max_isa(report.device.isa);
   const std::vector<DeviceProfile> gpus = cuda_devices();
   if (!gpus.empty()) report.driver = gpus.front().driver;
   report.libraries = libraries();

@@ -17,9 +17,10 @@ constexpr std::array kOptionTable = {
     OptionSpec{"device", "", "D", Kind::value, Use::library, kPlanning, "cpu",
                "cpu, cuda, cuda:1, or a device to plan for that is not here (sm_90, gb10, h200, gfx950 ...); default: "
                "the best one here"},
-    OptionSpec{"registry", "", "gearshift|vllm|FILE", Kind::value, Use::library, kPlanning | kKernels, "gearshift",
-               "the catalogue of kernels to plan with: our own (default), what vLLM would choose, or a file of the same "
-               "form (docs/registry.md); only our own runs"},
+    OptionSpec{
+        "registry", "", "gearshift|vllm|FILE", Kind::value, Use::library, kPlanning | kKernels, "gearshift",
+        "the catalogue of kernels to plan with: our own (default), what vLLM would choose, or a file of the same "
+        "form (docs/registry.md); only our own runs"},
     OptionSpec{"with", "", "P[,P...]", Kind::list, Use::library, kPlanning, "what the engine's own packages bring",
                "with a registry of another engine: the libraries to assume, all of them (flashinfer, humming, "
                "deep_gemm, b12x, conch, aiter ...)"},
@@ -62,11 +63,19 @@ constexpr std::array kOptionTable = {
                "activations: safetensors with one tensor x [M,K], or one per layer name"},
     OptionSpec{"output", "", "FILE", Kind::value, Use::library, kRun, "",
                "write the results, one tensor [M,N] per layer name"},
-    OptionSpec{"seed", "", "N", Kind::value, Use::library, kRun | kVerify, "0", "of the made-up activations"},
+    OptionSpec{"seed", "", "N", Kind::value, Use::library, kRun | kVerify | kBench, "0",
+               "of made-up activations and weights"},
     OptionSpec{"kernel", "", "K", Kind::value, Use::library, kRun | kVerify | kBench, "", "force one kernel"},
-    OptionSpec{"scheme", "", "[GLOB=]S", Kind::repeated, Use::library, kQuantize, "",
-               "for all layers, or for those that match (repeatable, the most specific wins): NVFP4, NVFP4A16, "
-               "FP8_DYNAMIC, UNQUANTIZED"},
+    OptionSpec{"shape", "", "N,K", Kind::repeated, Use::library, kBench, "",
+               "a layer of N outputs and K inputs; repeatable"},
+    OptionSpec{"family", "", "F[,F...]", Kind::list, Use::library, kBench, "",
+               "what --shape is quantized as: the most common scheme of each family; default bf16"},
+    OptionSpec{"model", "", "DIR|config.json", Kind::value, Use::library, kBench, "",
+               "time the shapes and schemes of this model's layers, with made-up weights; its config.json is enough"},
+    OptionSpec{"scheme", "", "[GLOB=]S", Kind::repeated, Use::library, kQuantize | kBench, "",
+               "quantize: for all layers, or for those that match (repeatable, the most specific wins): NVFP4, "
+               "NVFP4A16, FP8_DYNAMIC, UNQUANTIZED. bench: of --shape, S[,S...] instead of --family; also W8A8, W4A8, "
+               "FP8A16, MXFP4A16, MXFP8A16"},
     OptionSpec{"out", "-o", "DIR", Kind::value, Use::library, kQuantize, "",
                "the checkpoint to write; must not exist or be empty"},
     OptionSpec{"container", "", "compressed-tensors|modelopt", Kind::value, Use::library, kQuantize,
@@ -79,8 +88,10 @@ constexpr std::array kOptionTable = {
                "how kernels will be launched: which measurements count, and how tune takes them"},
     OptionSpec{"time-budget", "", "SECONDS", Kind::value, Use::library, kTune, "none",
                "the most that tune may take; what it did not get to keeps its default"},
-    OptionSpec{"memory-limit", "", "BYTES", Kind::value, Use::library, kTune, "none",
-               "the most scratch and activations that tune may hold"},
+    OptionSpec{
+        "memory-limit", "", "BYTES", Kind::value, Use::library, kTune | kBench, "none",
+        "the most scratch and activations that tune may hold; the most that bench may hold (half of the machine's "
+        "memory where it is silent, of which it takes some 3 GB)"},
     OptionSpec{"batch-invariant", "", "", Kind::flag, Use::later, kPlanning, "",
                "only kernels whose result for a token does not depend on the others"},
     OptionSpec{"memory-budget", "", "BYTES", Kind::value, Use::later, kPlanning, "",

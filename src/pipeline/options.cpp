@@ -148,6 +148,7 @@ class Reader {
   }
 
   const std::vector<std::string>& values() const { return value_.values; }
+  bool from_environment() const { return value_.source == "environment"; }
 
  private:
   std::string_view name_;
@@ -190,6 +191,37 @@ Result<std::vector<QuantizeRule>> read_rules(const Reader& reader) {
     }
   }
   return rules;
+}
+
+Result<std::vector<Family>> read_families(const Reader& reader) {
+  GEARSHIFT_TRY(const std::vector<std::string> items, reader.list());
+  std::vector<Family> families;
+  std::vector<std::string_view> valid;
+  for (const Family family : all_families()) valid.push_back(name(family));
+  for (const std::string& item : items) {
+    const std::optional<Family> family = parse_family(item);
+    if (!family) return reader.unknown(item, "a family", valid);
+    families.push_back(*family);
+  }
+  return families;
+}
+
+// "N,K" an occurrence; a variable has been split at its commas, two numbers to a shape.
+Result<std::vector<std::pair<int64_t, int64_t>>> read_layer_shapes(const Reader& reader) {
+  constexpr int64_t kLargest = int64_t{1} << 31;
+  std::vector<int64_t> numbers;
+  for (const std::string& value : reader.values()) {
+    const std::vector<std::string> words = split(value, ',');
+    if (!reader.from_environment() && words.size() != 2) return reader.wrong(Reader::quoted(value), "N,K");
+    for (const std::string& word : words) {
+      GEARSHIFT_TRY(const int64_t number, reader.integer(word, 1, kLargest));
+      numbers.push_back(number);
+    }
+  }
+  if (numbers.size() % 2 != 0 || numbers.empty()) return reader.wrong("half a shape", "N,K");
+  std::vector<std::pair<int64_t, int64_t>> shapes;
+  for (size_t i = 0; i < numbers.size(); i += 2) shapes.emplace_back(numbers[i], numbers[i + 1]);
+  return shapes;
 }
 
 // Options of planning.
@@ -260,15 +292,20 @@ Result<void> read_other_option(std::string_view name, const Reader& reader, Sett
     GEARSHIFT_TRY(settings.memory_limit, reader.integer(word, 1, std::numeric_limits<int64_t>::max()));
   } else if (name == "scheme") {
     GEARSHIFT_TRY(settings.rules, read_rules(reader));
+  } else if (name == "shape") {
+    GEARSHIFT_TRY(settings.shapes, read_layer_shapes(reader));
+  } else if (name == "family") {
+    GEARSHIFT_TRY(settings.families, read_families(reader));
   } else if (name == "container") {
     GEARSHIFT_TRY(settings.container, reader.one_of({"compressed-tensors", "modelopt"}));
   } else {
     const std::pair<std::string_view, std::string*> texts[] = {
-        {"device", &settings.device},    {"max-isa", &settings.max_isa},
-        {"layers", &settings.layers},    {"explain", &settings.explain},
-        {"input", &settings.input},      {"output", &settings.output},
-        {"out", &settings.out},          {"calibration", &settings.calibration},
-        {"registry", &settings.registry}, {"store", &settings.store}};
+        {"device", &settings.device},     {"max-isa", &settings.max_isa},
+        {"layers", &settings.layers},     {"explain", &settings.explain},
+        {"input", &settings.input},       {"output", &settings.output},
+        {"out", &settings.out},           {"calibration", &settings.calibration},
+        {"registry", &settings.registry}, {"store", &settings.store},
+        {"model", &settings.model}};
     for (const auto& [known, target] : texts) {
       if (known != name) continue;
       GEARSHIFT_TRY(*target, reader.text());

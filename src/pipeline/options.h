@@ -26,7 +26,10 @@ struct Settings {
   bool isolation = true;
   double launch_limit_s = 10;  // of one launch in a child process
   double time_budget_s = 0;    // 0: none
-  int64_t memory_limit = 0;    // bytes; 0: none
+  int64_t memory_limit = 0;    // bytes; 0: none (`bench`: half of what the machine has)
+  std::vector<std::pair<int64_t, int64_t>> shapes;  // N, K of `bench`
+  std::vector<Family> families;                     // of `bench`
+  std::string model;                                // of `bench`; "": made-up shapes
   std::vector<QuantizeRule> rules;
   std::string container = "compressed-tensors", calibration, out;
 };

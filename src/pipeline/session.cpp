@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "kernel/cpu/isa.h"
 #include "kernel/plugin.h"
 #include "pipeline/environment.h"
 #include "plan/measured.h"
@@ -83,6 +84,7 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   GEARSHIFT_TRY(session.settings_, read_settings(options));
   Settings& settings = session.settings_;
   GEARSHIFT_TRY(const DeviceProfile host, host_cpu(settings.max_isa));
+  set_max_isa(host.isa);  // kernels take the code path that the profile promises
   const std::vector<DeviceProfile> gpus = options.count("device") == 0 ? cuda_devices() : std::vector<DeviceProfile>{};
   if (gpus.empty()) {
     GEARSHIFT_TRY(session.device_, find_device(settings.device, host));

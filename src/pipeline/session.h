@@ -33,6 +33,7 @@ class Session {
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const Settings& settings() const { return settings_; }
   const std::vector<LayerSpec>& rows() const { return rows_; }
+  const ModelLayers& model_layers() const { return model_; }
   int threads() const { return settings_.policy.threads; }
   DType dtype() const { return settings_.policy.dtype; }
 

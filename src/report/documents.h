@@ -13,6 +13,7 @@ std::string run_json(const RunReport& report);                        // gearshi
 std::string verify_json(const VerifyReport& report);                  // gearshift.verify/1
 std::string tune_json(const TuneReport& report);                      // gearshift.tune/1
 std::string store_json(const StoreReport& report);                    // gearshift.store/1
+std::string bench_json(const BenchReport& report);                    // gearshift.bench/1
 std::string inspect_json(const InspectReport& report);                // gearshift.inspect/1
 std::string kernels_json(const std::vector<KernelRow>& rows);         // gearshift.kernels/1
 std::string devices_json(const std::vector<DeviceProfile>& devices);  // gearshift.devices/1

@@ -73,6 +73,32 @@ void write_timing(JsonWriter& json, const std::optional<Timing>& timing) {
 
 }  // namespace
 
+void write_measured_members(JsonWriter& json, const Measurement& m, bool ran) {
+  const auto number = [&](std::string_view key, double value) {
+    json.key(key);
+    ran ? json.value(value) : json.null();
+  };
+  json.member("family", m.family).member("scheme", m.scheme);
+  json.member_or_null("arithmetic", m.arithmetic);
+  json.member("n", m.n).member("k", m.k).member("m", m.m);
+  json.member_or_null("kernel", m.kernel).member_or_null("backend", m.backend).member_or_null("tactic", m.tactic);
+  write_timing(json, m.timing);
+  json.key("gbytes_per_s");
+  m.timing ? json.value(rounded(m.gbytes_per_s, 4)) : json.null();
+  json.key("tflops");
+  m.timing ? json.value(rounded(m.tflops, 6)) : json.null();
+  number("relative_error", m.comparison.relative_error);
+  number("tolerance", m.comparison.tolerance);
+  json.key("ok");
+  ran ? json.value(m.comparison.ok) : json.null();
+  number("worst_row", m.comparison.worst_row);
+  number("worst_column", m.comparison.worst_column);
+  if (m.comparison.divergence) json.member("divergence", *m.comparison.divergence);
+  json.member("infinite", m.comparison.infinite);
+  json.member_or_null("failure", m.comparison.failure);
+  json.member("weight_bytes", m.weight_bytes);
+}
+
 void write_bound(JsonWriter& json, std::string_view key, int64_t bound) {
   json.key(key);
   bound == 0 ? json.null() : json.value(bound);
@@ -138,22 +164,8 @@ void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quaranti
 }
 
 void write_measurement(JsonWriter& json, const Measurement& m) {
-  json.member("layer", m.layer).member("family", m.family).member("scheme", m.scheme);
-  json.member_or_null("arithmetic", m.arithmetic);
-  json.member("n", m.n).member("k", m.k).member("m", m.m);
-  json.member("kernel", m.kernel).member("backend", m.backend).member_or_null("tactic", m.tactic);
-  write_timing(json, m.timing);
-  json.key("gbytes_per_s");
-  m.timing ? json.value(rounded(m.gbytes_per_s, 4)) : json.null();
-  json.key("tflops");
-  m.timing ? json.value(rounded(m.tflops, 6)) : json.null();
-  json.member("relative_error", m.comparison.relative_error).member("tolerance", m.comparison.tolerance);
-  json.member("ok", m.comparison.ok);
-  json.member("worst_row", m.comparison.worst_row).member("worst_column", m.comparison.worst_column);
-  if (m.comparison.divergence) json.member("divergence", *m.comparison.divergence);
-  json.member("infinite", m.comparison.infinite);
-  json.member_or_null("failure", m.comparison.failure);
-  json.member("weight_bytes", m.weight_bytes);
+  json.member("layer", m.layer);
+  write_measured_members(json, m);
 }
 
 void write_measurements(JsonWriter& json, const std::vector<Measurement>& rows) {

@@ -14,6 +14,9 @@ void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quaranti
 // The members of one measured row, inside an open object.
 void write_measurement(JsonWriter& json, const Measurement& row);
 void write_measurements(JsonWriter& json, const std::vector<Measurement>& rows);
+// The members of a measured row behind the name of its layer or shape, into an open object. Where nothing `ran`, every
+// number that a run would give is null.
+void write_measured_members(JsonWriter& json, const Measurement& measurement, bool ran = true);
 // Upper bounds: 0 in the data means "none" and becomes null.
 void write_bound(JsonWriter& json, std::string_view key, int64_t bound);
 

@@ -25,11 +25,12 @@ class ProgressBar {
  private:
   std::FILE* stream_;
   bool active_;
-  bool drawn_ = false;
-  std::chrono::steady_clock::time_point last_;
+  bool started_ = false, drawn_ = false;
+  std::chrono::steady_clock::time_point first_, last_;
 };
 
-// "[#####.....] 12/24 model.layers.3.mlp" in at most `width` columns.
-std::string progress_line(size_t done, size_t total, std::string_view what, size_t width);
+// "[#####.....] 12/24, 9 s left, model.layers.3.mlp" in at most `width` columns. What is left is estimated from the
+// seconds that the steps done took, once there have been enough of them to say so.
+std::string progress_line(size_t done, size_t total, std::string_view what, size_t width, double seconds = 0);
 
 }  // namespace gearshift

@@ -12,6 +12,7 @@ std::string run_text(const RunReport& report, size_t width);
 std::string verify_text(const VerifyReport& report, size_t width);
 std::string tune_text(const TuneReport& report, size_t width);
 std::string store_text(const StoreReport& report, size_t width);
+std::string bench_text(const BenchReport& report, size_t width);
 std::string inspect_text(const InspectReport& report, size_t width);
 std::string kernels_text(const std::vector<KernelRow>& rows, size_t width);
 std::string devices_text(const std::vector<DeviceProfile>& devices, size_t width);

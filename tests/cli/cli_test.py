@@ -4,7 +4,7 @@ import json, os, random, struct, subprocess, sys, tempfile, unittest
 
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
 VERBS = ["plan", "run", "verify", "tune", "bench", "quantize", "inspect", "diff", "kernels", "devices", "doctor", "store", "completion"]
-LATER_VERBS = ["bench", "diff"]
+LATER_VERBS = ["diff"]
 LATER_OPTIONS = ["--batch-invariant",
                  "--memory-budget 1", "--tp 2", "--lock x.json", "--html x.html"]
 N, K = 48, 64
@@ -390,6 +390,40 @@ class Json(Case):
             self.assertGreater(row["median_us"], 0)
             self.assertLess(row["relative_error"], row["tolerance"])
         self.assertEqual({row["scheme"] for row in run["rows"]}, {"NVFP4", "UNQUANTIZED"})
+
+
+class Bench(Case):
+    QUICK = ["--memory-limit", "20000000", "--threads", "1"]
+
+    def test_a_shape(self):
+        run = self.document("bench", "--shape", "64,128", "--family", "nvfp4_w4a4", "--batch", "1,5", *self.QUICK)
+        self.assertEqual(run["schema"], "gearshift.bench/1")
+        self.assertEqual([c["name"] for c in run["ceilings"]], ["dram", "fp32", "bf16", "int8"])
+        self.assertEqual([(row["shape"], row["m"]) for row in run["rows"]], [("64,128", 1), ("64,128", 5)])
+        for row in run["rows"]:
+            self.assertTrue(row["ok"] and row["kernel"] and row["p10_us"] <= row["median_us"] <= row["p90_us"], row)
+            self.assertGreater(row["floor_us"], 0)
+
+    def test_case_57_a_refused_cell_has_no_number(self):
+        words = ["bench", "--shape", "64,128", "--scheme", "NVFP4,W8A8", "--kernel", "cpu_nvfp4_w4a4_dot", "--batch", "1", *self.QUICK]
+        ran, refused = self.document(*words)["rows"]
+        self.assertIsNone(ran["refused"])
+        self.assertIn("not registered for int8_w8a8", refused["refused"])
+        self.assertEqual(refused["kernel"], "cpu_nvfp4_w4a4_dot")
+        self.assertIsNone(refused["median_us"])
+        self.assertIn("refused: ", " ".join(self.good(*words).out.split()))
+
+    def test_a_model(self):
+        run = self.document("bench", "--model", self.model, "--batch", "1", *self.QUICK)
+        self.assertEqual(sum(row["layers"] for row in run["rows"]), 3)
+        self.assertEqual(run["stack"][0]["m"], 1)
+
+    def test_usage(self):
+        self.bad(2, "bench", names=["--shape N,K"])
+        self.bad(2, "bench", "--shape", "64x", names=["N,K"])
+        self.bad(2, "bench", "--shape", "64,64", "--scheme", "NVFP5", names=["did you mean NVFP4"])
+        self.bad(2, "bench", "MODEL", "--shape", "64,64", names=["extra word"])
+        self.bad(3, "bench", "--shape", "64,64", "--family", "mxfp6", "--linear-backend", "marlin", "--strict", *self.QUICK)
 
 
 class Output(Case):

@@ -143,6 +143,67 @@ TEST(RunJson, Rows) {
   EXPECT_EQ(run["stack"], Json::parse(R"([{"m": 1, "total_us": 100.5, "share": {"nvfp4_w4a4": 0.75, "bf16": 0.25}}])"));
 }
 
+TEST(BenchJson, CeilingsRowsAndRefusals) {
+  const Plan plan = test::sample_plan();
+  BenchReport report = test::sample_bench(plan, test::sample_row(plan.layers[0], 1, true));
+  const Json bench = Json::parse(bench_json(report));
+  EXPECT_EQ(keys(bench), (Keys{"schema", "device", "build", "plan_hash", "model", "threads", "pinned", "ceilings",
+                               "rows", "stack", "notes", "warnings"}));
+  EXPECT_EQ(bench["schema"], "gearshift.bench/1");
+  EXPECT_EQ(bench["plan_hash"], plan.hash);
+  EXPECT_EQ(bench["ceilings"][0]["name"], "dram");
+  EXPECT_EQ(bench["ceilings"][0]["unit"], "GB/s");
+  EXPECT_EQ(bench["ceilings"][0]["value"], 50.25);
+  const Json timed = bench["rows"][0], refused = bench["rows"][1];
+  EXPECT_EQ(keys(timed), (Keys{"layer",
+                               "layers",
+                               "family",
+                               "scheme",
+                               "arithmetic",
+                               "n",
+                               "k",
+                               "m",
+                               "kernel",
+                               "backend",
+                               "tactic",
+                               "median_us",
+                               "p10_us",
+                               "p90_us",
+                               "samples",
+                               "gbytes_per_s",
+                               "tflops",
+                               "relative_error",
+                               "tolerance",
+                               "ok",
+                               "worst_row",
+                               "worst_column",
+                               "infinite",
+                               "failure",
+                               "weight_bytes",
+                               "floor_us",
+                               "floor_by",
+                               "of_floor",
+                               "copies",
+                               "rotated_bytes",
+                               "refused"}));
+  EXPECT_EQ(timed["floor_us"], 6.625);
+  EXPECT_NEAR(timed["of_floor"].get<double>(), 6.625 / timed["median_us"].get<double>(), 1e-4);
+  EXPECT_TRUE(timed["refused"].is_null());
+  EXPECT_EQ(refused["refused"], "K 100 is not a multiple of 16");
+  for (const char* number : {"median_us", "p10_us", "p90_us", "gbytes_per_s", "tflops", "relative_error", "tolerance",
+                             "ok", "worst_row", "worst_column", "floor_us", "of_floor"}) {
+    EXPECT_TRUE(refused[number].is_null()) << number;
+  }
+  EXPECT_EQ(refused["samples"], 0);
+
+  report.plan.model_path = "";
+  const Json shapes = Json::parse(bench_json(report));
+  EXPECT_TRUE(shapes["model"].is_null());
+  EXPECT_FALSE(shapes.contains("stack"));
+  EXPECT_EQ(shapes["rows"][0]["shape"], "1536,384");
+  EXPECT_FALSE(shapes["rows"][0].contains("layer"));
+}
+
 TEST(VerifyJson, Quarantined) {
   VerifyReport report;
   report.plan = test::sample_plan();

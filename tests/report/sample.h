@@ -63,6 +63,36 @@ inline LayerSpec float_layer(const std::string& name) {
   return layer;
 }
 
+inline BenchReport sample_bench(const Plan& plan, const Measurement& timed) {
+  BenchReport report;
+  report.plan = plan;
+  report.threads = 2;
+  report.pinned = true;
+  report.ceilings = {{"dram", "GB/s", "1.07 GB of memory, 4 streams", 50.25, 49, 51, 6},
+                     {"fp32", "GFLOP/s", "vfmadd231ps ymm", 200, 190, 210, 18},
+                     {"bf16", "GFLOP/s", "vfmadd231ps ymm", 201, 190, 210, 18},
+                     {"int8", "GOP/s", "vpdpbusd zmm", 1600, 1500, 1700, 18}};
+  BenchRow row;
+  row.measurement = timed;
+  row.layers = 28;
+  row.floor_us = 6.625;
+  row.floor_by = "dram";
+  row.copies = 3237;
+  row.rotated_bytes = 1073952000;
+  report.rows.push_back(row);
+  BenchRow refused;
+  refused.measurement = timed;
+  refused.measurement.m = 16;
+  refused.measurement.timing.reset();
+  refused.measurement.comparison = {};
+  refused.measurement.backend = "";
+  refused.refused = "K 100 is not a multiple of 16";
+  report.rows.push_back(refused);
+  report.stack = {{1, 371, {{"nvfp4_w4a4", 1.0}}}};
+  report.notes = {"the machine does other work"};
+  return report;
+}
+
 inline Plan sample_plan() {
   auto shifting = std::make_shared<Decision>();
   shifting->ranges = {{1, 16, &sample_kernel(0), "static", "nvfp4"}, {17, 0, &sample_kernel(1), "measured", "bf16"}};

@@ -106,6 +106,24 @@ TEST(TextsTest, VerifyNamesTheFailure) {
   EXPECT_TRUE(has(text, "1 of 2 checks"));
 }
 
+TEST(TextsTest, BenchShowsRatiosAndRefusals) {
+  const Plan plan = test::sample_plan();
+  BenchReport report = test::sample_bench(plan, test::sample_row(plan.layers[0], 1, true));
+  const std::string text = bench_text(report, 120);
+  for (const char* part :
+       {"vpdpbusd zmm", "1600", "dram 54 %", "12.3 us", "1536 x 384 nvfp4_w4a4", "28 layers", "copies of 1.07 GB",
+        "batch 16, fast_decode: refused: K 100 is not a multiple of 16", "the machine does other work",
+        "batch 1: 371 us (nvfp4_w4a4 100 %)", "each on a core of its own; plan 0123456789abcdef"}) {
+    EXPECT_TRUE(has(flat(text), part)) << part << "\n" << text;
+  }
+  EXPECT_FALSE(has(text, "FAIL"));
+  report.rows[0].measurement.comparison.ok = false;
+  report.rows[0].measurement.comparison.failure = "row 3, column 7: 1 instead of 2";
+  report.rows[0].measurement.timing.reset();
+  EXPECT_TRUE(has(bench_text(report, 120), "FAIL"));
+  EXPECT_TRUE(has(flat(bench_text(report, 120)), "row 3, column 7: 1 instead of 2"));
+}
+
 TEST(TextsTest, ExplainShowsEveryCandidate) {
   const auto text = explain_text(test::sample_plan(), "model.head", 120);
   ASSERT_TRUE(text.ok());
@@ -150,7 +168,8 @@ TEST(TextsTest, EveryTextFitsEveryWidth) {
     for (const std::string& text :
          {plan_text(run.plan, width), run_text(run, width), verify_text(verify, width), inspect_text(inspect, width),
           kernels_text(kernels, width), devices_text(known_devices(run.plan.device), width), doctor_text(doctor, width),
-          quantize_text(quantize, width), *explain_text(run.plan, "*", width)}) {
+          quantize_text(quantize, width), bench_text(test::sample_bench(run.plan, run.rows[0]), width),
+          *explain_text(run.plan, "*", width)}) {
       ASSERT_LE(widest(text), width) << text;
     }
   }
@@ -173,6 +192,10 @@ TEST(UsageTest, ErrorsAreOneLineWithAnIndentedList) {
 TEST(ProgressTest, Line) {
   EXPECT_EQ(progress_line(12, 24, "model.layers.3", 80), "[##########..........] 12/24 model.layers.3");
   EXPECT_EQ(progress_line(0, 0, "", 80), "[####################] 0/0 ");
+  EXPECT_EQ(progress_line(6, 24, "a", 80, 3), "[#####...............] 6/24, 9 s left, a");
+  EXPECT_EQ(progress_line(6, 24, "a", 80, 1.5), "[#####...............] 6/24 a");
+  EXPECT_EQ(progress_line(6, 24, "a", 80, 600), "[#####...............] 6/24, 30 min left, a");
+  EXPECT_EQ(progress_line(24, 24, "", 80, 600), "[####################] 24/24 ");
   EXPECT_LE(display_width(progress_line(5, 7, std::string(300, 'x'), 40)), 40U);
 }
 

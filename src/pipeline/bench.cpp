@@ -1,0 +1,12 @@
+#include "base/try.h"
+#include "gearshift/pipeline.h"
+#include "pipeline/bencher.h"
+
+namespace gearshift {
+
+Result<BenchReport> bench(const Options& options, const Progress& progress) {
+  GEARSHIFT_TRY(const BenchJob job, bench_job(options));
+  return Bencher(job, builtin_registry(), progress).run();
+}
+
+}  // namespace gearshift
