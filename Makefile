@@ -24,8 +24,8 @@ test: setup
 
 bench: setup
 	@cmake --preset bench >/dev/null
-	@cmake --build build/bench --parallel $(JOBS)
-	@for program in build/bench/bench/bench_*; do echo "== $$program"; $$program || exit 1; done
+	@cmake --build build/bench --parallel $(JOBS) --target bench_peers
+	@build/bench/bench/bench_peers $(BENCH_ARGS)
 
 asan: setup
 	@cmake --workflow --preset asan

@@ -103,6 +103,10 @@ Result<BenchJob> bench_job(const Options& options) {
     GEARSHIFT_TRY(const Session session, Session::open(job.settings.model, options));
     job.settings = session.settings();
     job.device = session.device();
+    // What is timed where nobody named a device is the processor.
+    if (options.count("device") == 0) {
+      GEARSHIFT_TRY(job.device, host_cpu(job.settings.max_isa));
+    }
     job.model = session.model_layers();
     job.model_path = session.checkpoint().path();
     add_model(job, session);

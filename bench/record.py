@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Runs `gearshift bench` and keeps its document with what a reader needs to repeat it: date, command, driver, clocks.
+
+Usage: bench/record.py OUT.json GEARSHIFT bench-options...
+       bench/record.py bench/results/amd-epyc.json build/release/gearshift --shape 4096,4096 --family nvfp4_w4a4
+"""
+import datetime, json, os, platform, re, shlex, subprocess, sys
+
+
+def first_line(path):
+    try:
+        with open(path) as f:
+            return f.readline().strip()
+    except OSError:
+        return None
+
+
+def clocks():
+    """What governs the processor's clock, and what it showed when the run ended; null where the system does not say."""
+    folder = "/sys/devices/system/cpu/cpu0/cpufreq/"
+    with open("/proc/cpuinfo") as f:
+        mhz = [float(m) for m in re.findall(r"^cpu MHz\s*:\s*([\d.]+)", f.read(), re.M)]
+    return {"governor": first_line(folder + "scaling_governor"), "max_khz": first_line(folder + "cpuinfo_max_freq"),
+            "mhz_after": [round(min(mhz)), round(max(mhz))] if mhz else None}
+
+
+def gpu_driver():
+    try:
+        asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        return subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout.split("\n")[0] or None
+    except OSError:
+        return None
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    out, command, options = sys.argv[1], sys.argv[2], sys.argv[3:]
+    done = subprocess.run([command, "bench", *options, "--json=-"], stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    document = json.loads(done.stdout)
+    document["date"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    document["command"] = shlex.join(["gearshift", "bench", *options])
+    document["driver"] = gpu_driver() if document["device"]["platform"] == "cuda" else f"{platform.system()} {platform.release()}"
+    document["clocks"] = clocks()
+    with open(out + ".part", "w") as f:
+        json.dump(document, f, indent=1)
+        f.write("\n")
+    os.replace(out + ".part", out)
+
+
+if __name__ == "__main__":
+    main()
