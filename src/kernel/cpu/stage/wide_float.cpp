@@ -239,10 +239,10 @@ GEARSHIFT_AVX512 void decode_pairs(const uint8_t* codes, int64_t columns, uint8_
     prefetch_ahead<64>(codes);
 #pragma GCC unroll 2
     for (int two = 0; two < 2; ++two) {
-      __m512 column[2];
-      columns_of_e4m3(codes + 32 * two, column);
-      const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(column[0]), 16);
-      _mm512_storeu_si512(pairs + 64 * two, _mm512_or_si512(low, _mm512_castps_si512(column[1])));
+      __m512 rows[2];
+      columns_of_e4m3(codes + 32 * two, rows);
+      const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(rows[0]), 16);
+      _mm512_storeu_si512(pairs + 64 * two, _mm512_or_si512(low, _mm512_castps_si512(rows[1])));
     }
   }
 }
