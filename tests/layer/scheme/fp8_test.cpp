@@ -135,23 +135,22 @@ TEST(Fp8, ExpertStacks) {
 }
 
 TEST(Fp8, StaticActivationsOfExpertStacks) {
-  const std::string by_config = fp8_config(R"("activation_scheme":"static","weight_block_size":[128,128])");
+  const std::string name = "l.experts.gate_up_proj_activation_scale";
+  const auto stack = [&](const Shape& shape) {
+    return Table{{"l.experts.gate_up_proj", "F8_E4M3", {4, 256, 384}},
+                 {"l.experts.gate_up_proj_scale", "F32", {4}},
+                 {name, "F32", shape}};
+  };
+  const std::string by_config = fp8_config(R"("activation_scheme":"static")");
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{4}}) {
-    const Table table = {{"l.experts.gate_up_proj", "F8_E4M3", {4, 256, 384}},
-                         {"l.experts.gate_up_proj_scale_inv", "F32", {4, 2, 3}},
-                         {"l.experts.gate_up_proj_activation_scale", "F32", shape}};
-    const auto model = read_table(table, by_config);
+    const auto model = read_table(stack(shape), by_config);
     ASSERT_EQ(said(model, "l.experts.gate_up_proj"), "fp8_w8a8 256x384") << to_string(shape);
     EXPECT_TRUE(model->layers[0].scheme.activation->stored_scale);
-    // Made at run time, as the config says, and stored as well: one of them is wrong.
-    EXPECT_TRUE(fails(read_table(table, fp8_config(kBlocks)), ErrorCode::damaged_checkpoint,
-                      {"l.experts.gate_up_proj_activation_scale"}));
+    // Made at run time, as this config says, and stored as well: one of them is wrong.
+    EXPECT_TRUE(fails(read_table(stack(shape), fp8_config(R"("activation_scheme":"dynamic")")),
+                      ErrorCode::damaged_checkpoint, {name}));
   }
-  const Table two = {{"l.experts.gate_up_proj", "F8_E4M3", {4, 256, 384}},
-                     {"l.experts.gate_up_proj_scale_inv", "F32", {4, 2, 3}},
-                     {"l.experts.gate_up_proj_activation_scale", "F32", {2}}};
-  EXPECT_TRUE(fails(read_table(two, by_config), ErrorCode::damaged_checkpoint,
-                    {"l.experts.gate_up_proj_activation_scale", "[2]", "[4]"}));
+  EXPECT_TRUE(fails(read_table(stack({2}), by_config), ErrorCode::damaged_checkpoint, {name, "[2]", "[4]"}));
 }
 
 // Weights may be e5m2; activations beside them are e4m3.
