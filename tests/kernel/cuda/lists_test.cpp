@@ -3,10 +3,10 @@
 
 #include <set>
 
-#include "case_run.h"
 #include "device/cuda.h"
+#include "kernel/case_run.h"
 #include "kernel/cuda/stream_tactics.h"
-#include "schemes.h"
+#include "kernel/schemes.h"
 
 namespace gearshift::testing {
 namespace {

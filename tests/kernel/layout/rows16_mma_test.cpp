@@ -4,15 +4,15 @@
 #include <cstring>
 #include <random>
 
-#include "case_run.h"
 #include "format/e4m3.h"
+#include "kernel/case_run.h"
 #include "kernel/layout/code_rows.h"
 #include "kernel/layout/e2m1_word.h"
 #include "kernel/layout/int4_rows16_mma.h"
 #include "kernel/layout/mxfp4_rows16_mma.h"
 #include "kernel/layout/nvfp4_rows16_mma.h"
 #include "kernel/layout/rows16.h"
-#include "schemes.h"
+#include "kernel/schemes.h"
 
 namespace gearshift::testing {
 namespace {
