@@ -554,7 +554,7 @@ class Precedence(Case):
         self.good("run", self.model, "--batch", "1,2", env={"GEARSHIFT_MAX_ISA": "portable"})
 
     def test_strict_tells_a_script_what_it_needs(self):
-        asked = ["--linear-backend", "bf16=native"]
+        asked = ["--linear-backend", "bf16=marlin"]
         self.assertIn("bf16", json.dumps(self.document("plan", self.model, *asked)["warnings"]))
         done = self.bad(3, "plan", self.model, *asked, "--strict", names=["lm_head"])
         self.assertGreater(len(done.said.splitlines()), 1)
