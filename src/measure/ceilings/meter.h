@@ -12,10 +12,10 @@ namespace gearshift {
 class CeilingMeter {
  public:
   // `read_bytes` of memory (far more than caches hold) on 2 MB pages where the system has them; finds the best read
-  // shape and the number of rounds of each peak. Error runtime: not enough memory.
+  // shapes and the number of rounds of each peak. Error runtime: not enough memory.
   static Result<CeilingMeter> make(Isa isa, int threads, size_t read_bytes);
 
-  // One sample of memory and a few of each peak, some 50 ms.
+  // One sample of each read shape and a few of each peak, some 100 ms.
   void sample();
   // Medians of the samples. REQUIRES: sample() was called.
   std::vector<Ceiling> ceilings() const;
@@ -31,8 +31,13 @@ class CeilingMeter {
 
   int threads_ = 1;
   AlignedBuffer memory_;
-  ReadShape shape_{};
-  std::vector<double> read_per_second_;  // GB/s
+  // The quickest few shapes: a single look at each does not tell them apart for good.
+  struct ReadMeter {
+    ReadShape shape;
+    double first = 0;                // GB/s, before any sample
+    std::vector<double> per_second;  // GB/s
+  };
+  std::vector<ReadMeter> reads_;
   std::vector<PeakMeter> peaks_;
   uint64_t sink_ = 0;
 };
