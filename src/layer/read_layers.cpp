@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -170,9 +171,7 @@ Result<void> add_expected_modules(const ModelConfig& config, const SchemeReader&
   return {};
 }
 
-}  // namespace
-
-Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown) {
+Result<ModelLayers> read(const Checkpoint& checkpoint, bool allow_unknown) {
   GEARSHIFT_TRY(const ModelConfig config, read_model_config(checkpoint));
   GEARSHIFT_TRY(const std::unique_ptr<SchemeReader> reader, open_reader(config, allow_unknown));
 
@@ -189,6 +188,32 @@ Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown
   }
   for (const ModuleTensors& module : group_modules(checkpoint, config)) GEARSHIFT_CHECK(collector.add(module));
   return model;
+}
+
+// Readers know side files by their names alone; the user gave a path.
+std::string with_path(const std::string& subject, const std::string& model) {
+  constexpr std::string_view kNames[] = {"config.json",       "hf_quant_config.json",     "quantize_config.json",
+                                         "quant_config.json", "quantization_config.json", "params.json"};
+  for (const std::string_view name : kNames) {
+    if (!subject.starts_with(name)) continue;
+    const std::filesystem::path path(model);
+    std::error_code ignored;
+    const bool is_folder = std::filesystem::is_directory(path, ignored);
+    const bool is_config = !is_folder && name == "config.json" && path.extension() == ".json";
+    const std::filesystem::path file = is_config ? path : (is_folder ? path : path.parent_path()) / name;
+    return file.string() + subject.substr(name.size());
+  }
+  return subject;
+}
+
+}  // namespace
+
+Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown) {
+  Result<ModelLayers> model = read(checkpoint, allow_unknown);
+  if (model.ok()) return model;
+  ErrorInfo error = model.error();
+  error.subject = with_path(error.subject, checkpoint.path());
+  return error;
 }
 
 }  // namespace gearshift
