@@ -1,5 +1,5 @@
-// Order is priority. What holds for every list: kernels at the checkpoint's own precision stand before those that take
-// its activations as they come; among each of the two, native ones before emulation; the reference last.
+// Order is priority. What holds for every list: native kernels at the checkpoint's own precision, then native ones that
+// take its activations as they come; then emulation, in the same order; the reference last.
 #include "kernel/cpu/lists.h"
 
 #include "kernel/cpu/kernels.h"
@@ -61,9 +61,9 @@ std::vector<KernelList> cpu_lists() {
        Family::nvfp4_w4a4,
        {{&cpu_nvfp4_w4a4_dot, 1, kFewRows, kRegisters},
         {&cpu_nvfp4_w4a4_dot_panel, 1, 0, kPanel},
-        {&cpu_nvfp4_w4a4_emulation, 1, 0, kOwnPrecision},
         {&cpu_nvfp4_w4a16_fma, 1, kFewRows, kUpgraded},
         {&cpu_nvfp4_w4a16_fma_panel, 1, 0, kUpgraded},
+        {&cpu_nvfp4_w4a4_emulation, 1, 0, kOwnPrecision},
         {&cpu_nvfp4_w4a16_emulation, 1, 0, kUpgraded},
         kReference}},
       {Platform::cpu,
