@@ -30,14 +30,6 @@ ErrorInfo no_verb(const std::string& found) {
       "one of " + all,  near.empty() ? "see `gearshift --help`" : near, {}};
 }
 
-// GEARSHIFT_QUIET=0 is a way to say no.
-bool is_set(const Call& call, const char* flag) {
-  const auto found = call.options.find(flag);
-  if (found == call.options.end()) return false;
-  const std::string& value = found->second.values.back();
-  return value != "0" && value != "false" && value != "no";
-}
-
 // The environment and the file speak to all verbs; a verb hears what it has an option for. The doctor looks at all.
 Options options_of(const VerbSpec& verb, Options options) {
   if (verb.verb == kDoctor) return options;

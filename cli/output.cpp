@@ -36,6 +36,13 @@ std::string json_target(const Call& call) {
 
 }  // namespace
 
+bool is_set(const Call& call, const char* flag) {
+  const auto found = call.options.find(flag);
+  if (found == call.options.end()) return false;
+  const std::string& value = found->second.values.back();
+  return value != "0" && value != "false" && value != "no";
+}
+
 int fail(const ErrorInfo& error) {
   std::fputs(error_lines(error).c_str(), stderr);
   return exit_code(error.code);
@@ -58,10 +65,15 @@ void log_options(const Call& call) {
 bool json_to_stdout(const Call& call) { return json_target(call) == "-"; }
 
 int print_result(const Call& call, const std::function<std::string()>& json,
-                 const std::function<std::string(size_t width)>& text, int code) {
+                 const std::function<std::string(size_t width)>& text, int code,
+                 const std::function<std::string()>& html) {
   const std::string target = json_target(call);
   if (!target.empty() && target != "-") {
     if (const auto written = write_whole_file(target, json()); !written.ok()) return fail(written.error());
+  }
+  if (const auto page = call.options.find("html"); html != nullptr && page != call.options.end()) {
+    const auto written = write_whole_file(page->second.values.back(), html());
+    if (!written.ok()) return fail(written.error());
   }
   const std::string shown_text = target == "-" ? json() : text(terminal_width(stdout));
   if (const auto written = write_all(stdout, shown_text, "standard output"); !written.ok())

@@ -19,7 +19,11 @@ constexpr std::array kVerbs = {
     VerbSpec{kQuantize, "quantize", "MODEL", 1, 1, "write a quantized checkpoint from a bf16, fp16 or fp32 one",
              quantize},
     VerbSpec{kInspect, "inspect", "MODEL", 1, 1, "what is in a checkpoint: tensors, schemes, sizes", inspect},
-    VerbSpec{kDiff, "diff", "", 0, 0, "what changed between two plans", nullptr},
+    VerbSpec{
+        kDiff, "diff", "PLAN PLAN|MODEL", 1, 2,
+        "what changed between two plans, or between two plans of one model with one option given twice; exit 1 when "
+        "something did",
+        diff},
     VerbSpec{kKernels, "kernels", "", 0, 0, "every kernel, what it accepts, and whether it can run here", kernels},
     VerbSpec{kDevices, "devices", "", 0, 0, "this machine's devices and those one can plan for", devices},
     VerbSpec{kDoctor, "doctor", "", 0, 0,

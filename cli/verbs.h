@@ -40,5 +40,6 @@ int kernels(const Call& call);
 int devices(const Call& call);
 int doctor(const Call& call);
 int completion(const Call& call);
+int diff(const Call& call);
 
 }  // namespace gearshift::cli

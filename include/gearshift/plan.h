@@ -89,6 +89,11 @@ struct Warning {
   std::string message;
 };
 
+// An option that is no default, and where its value came from: "command line", "environment", "gearshift.toml:3".
+struct PolicyOrigin {
+  std::string option, value, source;
+};
+
 struct Plan {
   std::string model_path, architecture, quant_method;
   std::string registry = "gearshift";
@@ -97,6 +102,7 @@ struct Plan {
   DeviceProfile device;
   Policy policy;
   std::vector<std::string> unused;  // names and patterns of the policy that touched nothing
+  std::vector<PolicyOrigin> origins;  // filled by who read the options; no part of the hash
   std::vector<LayerPlan> layers;
   std::vector<Warning> warnings;
   std::vector<std::string> skipped;
@@ -104,6 +110,8 @@ struct Plan {
   std::string hash;            // of the decisions: layers, kernels, ranges, layouts, policy; not of times or paths
   std::shared_ptr<const void> kernels;  // keeps those of a registry that was read from data
 };
+
+struct PlanRecord;
 
 // What the plan is made for.
 struct PlanRequest {
@@ -114,13 +122,70 @@ struct PlanRequest {
   Policy policy;
   const Registry* registry = nullptr;
   const Store* store = nullptr;    // nullptr: empty
+  const PlanRecord* lock = nullptr;  // choose exactly what this earlier plan chose; nullptr: choose
 };
 // Errors: usage (unknown backend, kernel, family, package or fact in the policy), fallback_refused (--strict, one detail line per
 // layer group), no_kernel (a layer that nothing serves; details: every candidate's reason), self_check (nothing healthy
-// is left because of quarantines).
+// is left because of quarantines). Under a lock no_kernel too where it can't be kept (details: every group of rows, why).
 Result<Plan> make_plan(PlanRequest request);
 
 // The range that serves m (m >= 1).
 const PlannedRange& range_for(const Decision& decision, int64_t m);
+
+// ---- plans on paper -------------------------------------------------------------------------------------------------
+
+// What a plan decided, without its reasons: from a Plan or from its document (gearshift.plan/1). Two of them are
+// compared by `diff`; --lock pins one.
+struct RecordedRange {
+  int64_t m_min = 1, m_max = 0;  // m_max 0: no bound
+  std::string kernel, backend, source, activation, layout;
+  bool operator==(const RecordedRange&) const = default;
+};
+struct RecordedLayer {
+  std::string name, family;
+  int64_t experts = 0, n = 0, k = 0;
+  std::string scheme;                 // weights and activations in the words of plan documents: "e2m1 g16 x e2m1"
+  std::string arithmetic;             // of the range that departs most: "e2m1 x bf16, fp32 (activation_upgraded)"
+  std::vector<RecordedRange> ranges;  // cover 1..infinity without gap or overlap
+  bool operator==(const RecordedLayer&) const = default;
+};
+struct PlanRecord {
+  std::string subject;  // the file, or the model's path
+  std::string hash, model, device, arch;
+  std::vector<RecordedLayer> layers;  // names are unique
+};
+PlanRecord record_of(const Plan& plan);
+// The text of a plan document, untrusted. Error usage: no such document; names `subject` and the place in it.
+Result<PlanRecord> parse_plan_record(std::string_view json, const std::string& subject);
+Result<PlanRecord> read_plan_record(const std::string& path);
+
+// One difference that rows of one role, shape and scheme have in common.
+struct PlanDifference {
+  std::vector<std::string> layers;  // names of the rows, plan order
+  std::string field;                // "layer" (in one plan only), "shape", "scheme", "kernel", "layout", "arithmetic"
+  std::string before, after;        // "" where the plan does not have the row
+  int64_t n = 0, k = 0;
+  std::string scheme;
+};
+struct PlanComparison {
+  std::vector<PlanDifference> differences;
+  int64_t same = 0;  // rows without any
+};
+PlanComparison compare_plans(const PlanRecord& before, const PlanRecord& after);
+
+// ---- lint -----------------------------------------------------------------------------------------------------------
+
+// A promise that a registry's lists or rules do not keep.
+struct LintFinding {
+  // portable_last, native_before_weight_only, opt_in_behind, reachable, device_gate, verified_devices_only,
+  // one_fallback_rule, deny_list_everywhere, value_not_presence
+  std::string rule;
+  std::string platform, family, kind;  // "" where the rules around the lists are meant
+  std::string kernel;                  // "" where no single one is meant
+  std::string text;
+};
+// Asks every list about `devices` and sample layers, with every package that may be assumed and switches as they are by
+// default.
+std::vector<LintFinding> lint_registry(const Registry& registry, const std::vector<DeviceProfile>& devices);
 
 }  // namespace gearshift

@@ -305,7 +305,7 @@ Result<void> read_other_option(std::string_view name, const Reader& reader, Sett
         {"input", &settings.input},       {"output", &settings.output},
         {"out", &settings.out},           {"calibration", &settings.calibration},
         {"registry", &settings.registry}, {"store", &settings.store},
-        {"model", &settings.model}};
+        {"model", &settings.model},       {"lock", &settings.lock}};
     for (const auto& [known, target] : texts) {
       if (known != name) continue;
       GEARSHIFT_TRY(*target, reader.text());
@@ -339,6 +339,9 @@ Result<Settings> read_settings(const Options& options) {
     if (spec->use == OptionUse::front_end) {
       if (name == "json" && !value.values.empty() && !is_switch(value.values.back()))
         settings.json = value.values.back();
+      if (name == "html") {
+        GEARSHIFT_TRY(settings.html, reader.text());
+      }
       continue;
     }
     if (spec->use == OptionUse::later) {

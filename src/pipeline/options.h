@@ -17,8 +17,10 @@ struct Settings {
   bool batch_given = false;
   std::string layers;         // glob; "": all
   std::string explain;        // row or part name; "": none
+  std::string lock;           // file of an earlier plan; "": none
   std::string input, output;  // files of `run`
   std::string json;           // the file of --json, "" where it goes to standard output or is not asked for
+  std::string html;           // the file of --html
   uint64_t seed = 0;
   std::string store = "off";
   std::string mode;                  // "graph" or "eager"; "": as the device is used

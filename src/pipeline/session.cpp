@@ -34,6 +34,18 @@ bool any_matches(std::string_view glob, const std::vector<LayerSpec>& rows) {
   return std::any_of(rows.begin(), rows.end(), [&](const LayerSpec& row) { return matches(glob, row); });
 }
 
+// What was said, and where: options of output say nothing about a plan.
+std::vector<PolicyOrigin> origins_of(const Options& options) {
+  std::vector<PolicyOrigin> origins;
+  for (const auto& [name, value] : options) {
+    const OptionSpec* spec = find_option(name);
+    if (spec == nullptr || spec->use == OptionUse::front_end || name == "explain") continue;
+    const std::string source = value.source == "file" && !value.written.empty() ? value.written : value.source;
+    origins.push_back({name, join(value.values, ","), source});
+  }
+  return origins;
+}
+
 Result<std::vector<LayerSpec>> filtered(std::vector<LayerSpec> rows, const ModelLayers& model,
                                         const std::string& glob) {
   if (glob.empty()) return rows;
@@ -82,7 +94,11 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   session.options_ = options;
   session.model_path_ = model;
   GEARSHIFT_TRY(session.settings_, read_settings(options));
+  session.origins_ = origins_of(options);
   Settings& settings = session.settings_;
+  if (!settings.lock.empty()) {
+    GEARSHIFT_TRY(session.lock_, read_plan_record(settings.lock));
+  }
   GEARSHIFT_TRY(const DeviceProfile host, host_cpu(settings.max_isa));
   set_max_isa(host.isa);  // kernels take the code path that the profile promises
   const std::vector<DeviceProfile> gpus = options.count("device") == 0 ? cuda_devices() : std::vector<DeviceProfile>{};
@@ -123,7 +139,9 @@ Result<Plan> Session::plan(const Registry& registry, const std::string& selectio
   if (!selection.empty()) request.policy.selection = selection;
   request.registry = &registry;
   request.store = &store;
+  request.lock = lock_ ? &*lock_ : nullptr;
   GEARSHIFT_TRY(Plan plan, make_plan(std::move(request)));
+  plan.origins = origins_;
   // The filter is no part of the policy: that it met nothing is for this room to say.
   if (!settings_.layers.empty() && rows_.empty()) plan.unused.push_back(settings_.layers);
   plan.notes = notes_;
@@ -256,7 +274,8 @@ Result<void> Session::check_targets() const {
     return std::filesystem::equivalent(a, b, ignored) ||
            std::filesystem::weakly_canonical(a, ignored) == std::filesystem::weakly_canonical(b, ignored);
   };
-  for (const auto& [option, target] : {std::pair("--output", settings_.output), std::pair("--json", settings_.json)}) {
+  for (const auto& [option, target] : {std::pair("--output", settings_.output), std::pair("--json", settings_.json),
+                                       std::pair("--html", settings_.html)}) {
     if (target.empty()) continue;
     for (const std::string& file : kept) {
       if (same(target, file))

@@ -67,6 +67,8 @@ class Session {
   Options options_;
   std::string model_path_;
   Checkpoint checkpoint_;
+  std::vector<PolicyOrigin> origins_;
+  std::optional<PlanRecord> lock_;
   Settings settings_;
   ModelLayers model_;
   std::vector<LayerSpec> rows_;

@@ -21,6 +21,7 @@ struct Choice {
   LayoutChoice layout;                     // assignments by position in `candidates`
   bool heard = false;                      // the request filters this list
   bool filtered = false;                   // and serves every batch size: nobody else is looked at
+  bool locked = false;                     // the assignments are those of the locked plan
   std::string layer_class = {};
   std::vector<MeasuredPoints> times = {};  // by position in `candidates`
 };

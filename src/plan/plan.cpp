@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -45,22 +46,63 @@ const PlannedRange& range_for(const Decision& decision, int64_t m) {
 
 namespace {
 
-// Selections per (rule, route, layer class): a model of thousands of rows has tens of classes.
+// What tells one locked row from another when decisions are shared.
+std::string lock_key(const RecordedLayer* locked) {
+  if (locked == nullptr) return "";
+  std::string key = locked->family + " " + std::to_string(locked->n) + " " + std::to_string(locked->k) + " " +
+                    std::to_string(locked->experts);
+  for (const RecordedRange& range : locked->ranges)
+    for (const std::string& word :
+         {std::to_string(range.m_min), range.kernel, range.backend, range.source, range.activation, range.layout})
+      key += '\n' + word;
+  return key;
+}
+
+// The rows of the locked plan, by name.
+class Lock {
+ public:
+  explicit Lock(const PlanRecord* record) {
+    if (record == nullptr) return;
+    subject_ = record->subject;
+    for (const RecordedLayer& layer : record->layers) rows_.emplace(layer.name, &layer);
+    given_ = true;
+  }
+  bool given() const { return given_; }
+  const std::string& subject() const { return subject_; }
+  // nullptr where no plan is locked, or it does not have the row.
+  const RecordedLayer* row(const std::string& name) const {
+    const auto found = rows_.find(name);
+    return found == rows_.end() ? nullptr : found->second;
+  }
+
+ private:
+  bool given_ = false;
+  std::string subject_;
+  std::unordered_map<std::string_view, const RecordedLayer*> rows_;
+};
+
+// Selections per (rule, route, layer class, locked row): a model of thousands of rows has tens of classes.
 class Selections {
  public:
-  Selections(const std::vector<RequestRule>& rules, const SelectionContext& context)
-      : rules_(rules), context_(context) {}
+  Selections(const std::vector<RequestRule>& rules, const SelectionContext& context, const Lock& lock)
+      : rules_(rules), context_(context), lock_(lock) {}
 
   std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const ListRoute* route) {
-    std::shared_ptr<const Selection>& selection = cache_[{rule, route, layer_class(layer)}];
-    if (!selection) selection = std::make_shared<const Selection>(select(layer, rules_[rule], route, context_));
+    const RecordedLayer* locked = lock_.row(layer.name);
+    std::shared_ptr<const Selection>& selection = cache_[{rule, route, layer_class(layer), lock_key(locked)}];
+    if (!selection) {
+      Selection made = select(layer, rules_[rule], route, context_, locked);
+      if (lock_.given() && locked == nullptr) made.not_kept = {"the locked plan does not have it"};
+      selection = std::make_shared<const Selection>(std::move(made));
+    }
     return selection;
   }
 
  private:
   const std::vector<RequestRule>& rules_;
   const SelectionContext& context_;
-  std::map<std::tuple<size_t, const ListRoute*, std::string>, std::shared_ptr<const Selection>> cache_;
+  const Lock& lock_;
+  std::map<std::tuple<size_t, const ListRoute*, std::string, std::string>, std::shared_ptr<const Selection>> cache_;
 };
 
 // Names and patterns of the policy that touched nothing, in the order rules, then --disable; each once.
@@ -103,7 +145,8 @@ Result<Plan> make_plan(PlanRequest request) {
                                  assumed.assumptions};
   const std::vector<RequestRule> rules = request_rules(policy);
 
-  Selections selections(rules, context);
+  const Lock lock(request.lock);
+  Selections selections(rules, context, lock);
   std::vector<SelectedRow> rows;
   std::set<size_t> used_rules;
   Plan plan;
@@ -117,7 +160,7 @@ Result<Plan> make_plan(PlanRequest request) {
     plan.layers.push_back({std::move(layer), {selection, &selection->decision}});
     rows.push_back({&plan.layers.back().layer, selection.get()});
   }
-  if (std::optional<ErrorInfo> refusal = refusal_of(rows, context)) return *std::move(refusal);
+  if (std::optional<ErrorInfo> refusal = refusal_of(rows, context, lock.subject())) return *std::move(refusal);
 
   plan.model_path = std::move(request.model_path);
   static const std::vector<UnknownModule> none;

@@ -89,9 +89,25 @@ ErrorInfo fallback_refused(const std::vector<RowGroup>& groups) {
   return error;
 }
 
+ErrorInfo lock_refused(const std::vector<RowGroup>& groups, const std::string& lock) {
+  ErrorInfo error;
+  error.code = ErrorCode::no_kernel;
+  error.subject = "--lock " + printable(lock);
+  error.found = std::to_string(groups.size()) + (groups.size() == 1 ? " layer group" : " layer groups") +
+                " that cannot be kept, first " + printable(groups.front().first.layer->name);
+  error.wanted = "exactly what that plan chose";
+  error.hint = "without --lock the layers are planned anew";
+  for (const RowGroup& group : groups)
+    error.details.push_back(title(group) + ": " + join(group.first.selection->not_kept, "; "));
+  return error;
+}
+
 }  // namespace
 
-std::optional<ErrorInfo> refusal_of(const std::vector<SelectedRow>& rows, const SelectionContext& context) {
+std::optional<ErrorInfo> refusal_of(const std::vector<SelectedRow>& rows, const SelectionContext& context,
+                                    const std::string& lock) {
+  const auto lost = groups_of(rows, [](const Selection& selection) { return !selection.not_kept.empty(); });
+  if (!lost.empty()) return lock_refused(lost, lock);
   const auto unserved = groups_of(rows, [](const Selection& selection) { return !selection.unserved.empty(); });
   if (!unserved.empty()) return no_kernel(unserved, context);
   if (!context.policy.strict) return std::nullopt;

@@ -5,8 +5,10 @@
 
 namespace gearshift {
 
-// The error that forbids the plan: no_kernel or self_check when batch sizes are unserved, else fallback_refused when
-// the policy is strict and some row fell back. All groups of rows concerned are listed in its details. nullopt: none.
-std::optional<ErrorInfo> refusal_of(const std::vector<SelectedRow>& rows, const SelectionContext& context);
+// The error that forbids the plan: a locked plan (`lock` names it) that can't be kept; no_kernel or self_check when
+// batch sizes are unserved, else fallback_refused when the policy is strict and some row fell back. All groups of rows
+// concerned are listed in its details. nullopt: none.
+std::optional<ErrorInfo> refusal_of(const std::vector<SelectedRow>& rows, const SelectionContext& context,
+                                    const std::string& lock);
 
 }  // namespace gearshift

@@ -4,6 +4,7 @@
 
 #include "plan/arithmetic.h"
 #include "plan/choice.h"
+#include "plan/lock.h"
 #include "plan/measured.h"
 #include "plan/registry_rules.h"
 
@@ -147,10 +148,21 @@ bool served_without_quarantines(const Choice& choice, const BatchSet& unserved) 
                      [&](BatchRange range) { return allowed.contains(range); });
 }
 
+void keep_locked(const RecordedLayer& locked, Choice& choice, Selection& selection) {
+  Pinned pinned = pin(locked, choice);
+  selection.not_kept = std::move(pinned.refusals);
+  if (!selection.not_kept.empty()) return;
+  choice.layout = std::move(pinned.layout);
+  choice.locked = true;
+  selection.requested = false;
+  selection.bound_by.clear();
+  choice.heard = choice.filtered = false;
+}
+
 }  // namespace
 
 Selection select(const LayerSpec& layer, const RequestRule& asked, const ListRoute* route,
-                 const SelectionContext& context) {
+                 const SelectionContext& context, const RecordedLayer* locked) {
   Selection selection;
   Decision& decision = selection.decision;
   decision.layer_class = layer_class(layer);
@@ -161,7 +173,7 @@ Selection select(const LayerSpec& layer, const RequestRule& asked, const ListRou
   const LayerCase layer_case = case_of(seen, request, context);
   const RequestRules& request_rules = seen.kind == LayerKind::experts ? rules.experts : rules.linear;
 
-  Choice choice{seen, request, context, lines_of(layer_case, context), {}, {}, false, false};
+  Choice choice{seen, request, context, lines_of(layer_case, context), {}, {}};
   const Force* force = force_of(layer_case, context);
   if (force != nullptr) add_forced_line(*force, layer_case, context, choice.lines);
   for (const ListEntry& line : choice.lines)
@@ -187,9 +199,10 @@ Selection select(const LayerSpec& layer, const RequestRule& asked, const ListRou
   choice.times = measured_points(choice);
   choice.layout.assignments = with_measurements(choice);
   choice.filtered = choice.heard && (binding || missing.empty());
-  if (force != nullptr)
+  if (locked != nullptr) keep_locked(*locked, choice, selection);
+  if (force != nullptr && !choice.locked)
     decide_override(choice, *force, missing, selection);
-  else if (!binding)
+  else if (!binding && !choice.locked)
     decide_fallback(choice, missing, selection);
 
   decision.candidates = verdicts_of(choice);

@@ -21,11 +21,14 @@ struct Selection {
   std::vector<std::string> quarantined;  // "KERNEL for M 17 and up: REASON", for each row that took something away
   bool passed_over = false;              // a line before the chosen ones was ruled out, and not by the request
   std::string bound_by;                  // the request that only kernels of its backend may serve, ""
+  std::vector<std::string> not_kept;     // why the locked plan can't be kept here
 };
 
 // `route` is the one that brought the layer to its family's list, or nullptr. A global request is not heard by
 // unquantized layers whose list has no kernel of that backend: it speaks of quantized families.
+// `locked` is what the locked plan says of the layer, or nullptr: its kernels take the place of the choice, and neither
+// list order nor requests count.
 Selection select(const LayerSpec& layer, const RequestRule& request, const ListRoute* route,
-                 const SelectionContext& context);
+                 const SelectionContext& context, const RecordedLayer* locked = nullptr);
 
 }  // namespace gearshift

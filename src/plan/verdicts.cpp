@@ -57,6 +57,8 @@ std::string measured_reason(const Choice& choice, size_t index) {
 std::string selected_reason(const Choice& choice, size_t index) {
   const GatedCandidate& candidate = choice.candidates[index];
   std::string reason = "serves " + text(batches_of(choice, index));
+  if (choice.locked)
+    return reason + ", as the locked plan has it" + not_verified(kernel_of(candidate), choice.context.device);
   if (choice.heard && asked_for(candidate, choice.request))
     reason += ", as " + choice.request.option() + " asks";
   else if (const std::string measured = measured_reason(choice, index); !measured.empty())
@@ -85,7 +87,9 @@ std::string eligible_reason(const Choice& choice, size_t index) {
     for (const Assignment& assignment : choice.layout.assignments)
       if (assignment.candidate == i && assignment.measured_at != 0 && point == 0) point = assignment.measured_at;
     const std::string measured = point == 0 ? "" : compared(choice, index, i, point);
-    if (!measured.empty())
+    if (choice.locked)
+      losses.push_back("for " + text(lost) + " the locked plan has " + subject);
+    else if (!measured.empty())
       losses.push_back("for " + text(lost) + " it is not faster by more than noise: " + measured);
     else if (winner_asked_for)
       losses.push_back("for " + text(lost) + " " + choice.request.option() + " asks for " + subject);

@@ -19,5 +19,10 @@ std::string kernels_json(const std::vector<KernelRow>& rows);         // gearshi
 std::string devices_json(const std::vector<DeviceProfile>& devices);  // gearshift.devices/1
 std::string doctor_json(const DoctorReport& report);                  // gearshift.doctor/1
 std::string quantize_json(const QuantizeReport& report);              // gearshift.quantize/1
+std::string lint_json(const Registry& registry, const std::vector<LintFinding>& findings);  // gearshift.lint/1
+// docs/kernels.md: the support matrix as Markdown.
+std::string kernels_markdown(const Registry& registry);
+// gearshift.diff/1
+std::string diff_json(const PlanRecord& before, const PlanRecord& after, const PlanComparison& comparison);
 
 }  // namespace gearshift

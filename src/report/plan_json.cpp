@@ -38,6 +38,9 @@ void write_policy(JsonWriter& json, const Plan& plan) {
   for (const std::string& fact : plan.assumptions.given) json.member(fact, plan.assumptions.fact(fact));
   json.end();
   json.member("dtype", dtype_word(policy.dtype)).member_or_null("kernel", policy.force_kernel);
+  json.key("sources").begin_object(JsonWriter::Line::single);
+  for (const PolicyOrigin& origin : plan.origins) json.member(origin.option, origin.source);
+  json.end();
   json.end();
 }
 

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/text.h"
-#include "report/layer_groups.h"
+#include "report/choices.h"
 #include "report/quantities.h"
 #include "report/table.h"
 #include "report/text_parts.h"
@@ -13,21 +14,42 @@ namespace gearshift {
 
 namespace {
 
-std::string arithmetic_text(const Decision& decision, const PlannedRange& range) {
-  return fmt::format("{} x {}", decision.weight_arithmetic, range.activation);
+std::string group_table(const std::vector<LayerGroup>& groups, const std::vector<RunsAs>& runs, size_t width) {
+  using Kind = Table::Kind;
+  const bool any_experts = std::any_of(groups.begin(), groups.end(),
+                                       [](const LayerGroup& group) { return group.spec().kind == LayerKind::experts; });
+  std::vector<Table::Column> columns = {
+      {"rows", Kind::number}, {"layer", Kind::name}, {"N x K", Kind::number}, {"scheme", Kind::name}};
+  if (any_experts) columns.push_back({"experts", Kind::number});
+  columns.insert(columns.end(), {{"weights", Kind::number}, {"as", Kind::word}});
+  Table table(std::move(columns));
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const LayerGroup& group = groups[i];
+    const LayerSpec& layer = group.spec();
+    std::vector<std::string> cells = {std::to_string(group.layers.size()), group.pattern, shape_text(layer.n, layer.k),
+                                      group.scheme};
+    if (any_experts) cells.push_back(layer.kind == LayerKind::experts ? std::to_string(layer.experts) : "");
+    cells.insert(cells.end(), {format_bytes(group.weight_bytes), letter_of(runs, i)});
+    table.row(std::move(cells));
+  }
+  return table.render(width);
 }
 
-std::string group_table(const std::vector<LayerGroup>& groups, size_t width) {
+std::string kernel_table(const std::vector<RunsAs>& runs, size_t width) {
   using Kind = Table::Kind;
-  Table table({{"batch", Kind::word}, {"kernel", Kind::name}, {"arithmetic", Kind::word}, {"source", Kind::word}});
-  for (const LayerGroup& group : groups) {
-    table.section(group_title(group));
-    for (const PlannedRange& range : group.decision().ranges) {
-      table.row({"  " + range_text(range.m_min, range.m_max), std::string(range.kernel->name),
-                 arithmetic_text(group.decision(), range), std::string(range.source)});
-    }
-    if (const auto& fallback = group.decision().fallback) {
-      table.section("  " + fallback->requested + " was asked for: " + fallback->reason);
+  Table table({{"as", Kind::word},
+               {"batch", Kind::word},
+               {"kernel", Kind::name},
+               {"arithmetic", Kind::word},
+               {"source", Kind::word},
+               {"why", Kind::sentence}});
+  for (const RunsAs& run : runs) {
+    const Decision& decision = run.first->decision();
+    bool first = true;
+    for (const PlannedRange& range : decision.ranges) {
+      table.row({first ? run.letter : "", range_text(range.m_min, range.m_max), std::string(range.kernel->name),
+                 arithmetic_text(decision, range), std::string(range.source), why_text(decision, range)});
+      first = false;
     }
   }
   return table.render(width);
@@ -62,7 +84,9 @@ std::string totals(const std::vector<LayerGroup>& groups, size_t width) {
 
 std::string plan_text(const Plan& plan, size_t width) {
   const std::vector<LayerGroup> groups = group_layers(plan);
-  std::string out = plan_heading(plan, width) + "\n" + group_table(groups, width) + "\n" + totals(groups, width);
+  const std::vector<RunsAs> runs = runs_of(groups);
+  std::string out = plan_heading(plan, width) + "\n" + group_table(groups, runs, width) + "\n" +
+                    kernel_table(runs, width) + "\n" + totals(groups, width);
   if (!plan.skipped.empty()) {
     const auto count = static_cast<int64_t>(plan.skipped.size());
     out += "\n" + wrapped_paragraph("",

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "report/layer_groups.h"
+#include "report/choices.h"
 #include "report/quantities.h"
 #include "report/table.h"
 #include "report/text_parts.h"
@@ -46,14 +46,6 @@ const PlannedRange* range_of(const Decision& decision, int64_t m) {
   return nullptr;
 }
 
-std::string sentence(const Decision& decision, const PlannedRange& range) {
-  std::string text = fmt::format("{}: {}", batch_text(range.m_min, range.m_max), why_text(decision, range));
-  if (decision.fallback && range.kernel->backend != decision.fallback->requested) {
-    text += "; " + decision.fallback->requested + " was asked for: " + decision.fallback->reason;
-  }
-  return text;
-}
-
 void add_rows(Table& table, const LayerGroup& group, const Cells& cells) {
   table.section(group_title(group));
   const PlannedRange* shown = nullptr;
@@ -64,7 +56,7 @@ void add_rows(Table& table, const LayerGroup& group, const Cells& cells) {
     std::string error = error_text(cell.worst_error) + (cell.ok ? "" : " FAIL");
     std::string time = cell.timed > 0 ? time_text(cell.time_us / static_cast<double>(cell.timed)) : "-";
     std::string rate = cell.timed > 0 ? rate_text(cell.gbytes_per_s / static_cast<double>(cell.timed)) : "-";
-    std::string why = first && range != nullptr ? sentence(group.decision(), *range) : "";
+    std::string why = first && range != nullptr ? why_text(group.decision(), *range) : "";
     if (first && cell.divergence)
       why += fmt::format("; {} from the checkpoint's own arithmetic", error_text(*cell.divergence));
     table.row({fmt::format("  {}", m), first ? cell.kernel : "", std::move(time), std::move(rate), std::move(error),

@@ -41,6 +41,13 @@ std::string plan_heading(const Plan& plan, size_t width) {
          wrapped_paragraph("policy  ", printable(policy, 1000), width);
 }
 
+std::string origins_text(const Plan& plan, size_t width) {
+  std::vector<std::string> options;
+  for (const PolicyOrigin& origin : plan.origins)
+    options.push_back(fmt::format("{} = {} ({})", origin.option, origin.value, origin.source));
+  return options.empty() ? "" : wrapped_paragraph("options ", printable(join(options, "; "), 2000), width);
+}
+
 std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width) {
   if (items.empty()) return "";
   std::string out = "\n" + std::string(heading) + "\n";
@@ -61,15 +68,6 @@ std::string quarantined_text(const std::vector<Quarantine>& quarantined, size_t 
         fmt::format("{}, {}, {} ({}): {}", q.kernel, batch_text(q.m_min, q.m_max), q.layer_class, q.dtype, q.reason));
   }
   return list_text("quarantined: gave wrong numbers here and is not used", items, width);
-}
-
-std::string why_text(const Decision& decision, const PlannedRange& range) {
-  std::string text;
-  for (const Verdict& verdict : decision.candidates) {
-    if (verdict.kernel == range.kernel && verdict.kind == VerdictKind::selected) text = verdict.reason;
-  }
-  if (range.source != "static") text = std::string(range.source) + (text.empty() ? "" : ": " + text);
-  return text;
 }
 
 }  // namespace gearshift

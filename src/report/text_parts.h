@@ -9,12 +9,12 @@ namespace gearshift {
 
 // Model, device and policy of a plan, a few lines.
 std::string plan_heading(const Plan& plan, size_t width);
+// The options that are not defaults, each with where it came from; "" where all are.
+std::string origins_text(const Plan& plan, size_t width);
 std::string warnings_text(const std::vector<Warning>& warnings, size_t width);
 std::string quarantined_text(const std::vector<Quarantine>& quarantined, size_t width);
 // A blank line, a heading and one wrapped line per item; "" without items.
 std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width);
 std::string device_text(const DeviceProfile& device);
-// Why this kernel serves this range: the verdict's reason.
-std::string why_text(const Decision& decision, const PlannedRange& range);
 
 }  // namespace gearshift

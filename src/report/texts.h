@@ -18,6 +18,9 @@ std::string kernels_text(const std::vector<KernelRow>& rows, size_t width);
 std::string devices_text(const std::vector<DeviceProfile>& devices, size_t width);
 std::string doctor_text(const DoctorReport& report, size_t width);
 std::string quantize_text(const QuantizeReport& report, size_t width);
+std::string lint_text(const Registry& registry, const std::vector<LintFinding>& findings, size_t width);
+std::string diff_text(const PlanRecord& before, const PlanRecord& after, const PlanComparison& comparison,
+                      size_t width);
 
 // Every candidate of the layer called `layer` (a row, or a part of one), stage by stage. Error usage: no such layer;
 // names near ones.

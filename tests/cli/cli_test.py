@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The command from outside: usage errors, exit codes, where output goes, precedence. Usage: cli_test.py GEARSHIFT"""
 import json, os, random, struct, subprocess, sys, tempfile, unittest
+from html.parser import HTMLParser
 
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
 VERBS = ["plan", "run", "verify", "tune", "bench", "quantize", "inspect", "diff", "kernels", "devices", "doctor", "store", "completion"]
-LATER_VERBS = ["diff"]
-LATER_OPTIONS = ["--batch-invariant",
-                 "--memory-budget 1", "--tp 2", "--lock x.json", "--html x.html"]
+LATER_VERBS = []
+LATER_OPTIONS = ["--batch-invariant", "--memory-budget 1", "--tp 2"]
 N, K = 48, 64
 
 
@@ -280,6 +280,16 @@ class Files(Case):
         self.write(weights + ".index.json", b'{"weight_map":{}}')
         self.bad(4, "plan", broken, names=["weight_map"])
 
+    def test_errors_of_side_files_name_their_path(self):
+        model = os.path.join(self.root, "unclear")
+        os.mkdir(model)
+        config = os.path.join(model, "config.json")
+        self.write(os.path.join(model, "model.safetensors"), safetensors(bf16_linear("up_proj", random.Random(self.seed))))
+        for data in (b"{", b"[]", b'{"quantization_config": {"quant_method": "nobody knows"}}'):
+            self.write(config, data)
+            for path in (model, config):
+                self.bad(4, "plan", path, names=[config])
+
     def test_a_packed_width_that_is_no_whole_word(self):
         model = os.path.join(self.root, "packed")
         os.mkdir(model)
@@ -426,6 +436,65 @@ class Bench(Case):
         self.bad(3, "bench", "--shape", "64,64", "--family", "mxfp6", "--linear-backend", "marlin", "--strict", *self.QUICK)
 
 
+class Page(HTMLParser):
+    """Tags that are open, text, and whether anything would be fetched or run."""
+    VOID = {"meta", "line", "rect"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.text, self.bad = [], set(), "", []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.add(tag)
+        self.bad += [a for a, v in attributes if a.startswith("on") or a in ("src", "href") or (a not in ("content",) and "url(" in (v or ""))]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID and (not self.open or self.open.pop() != tag):
+            self.bad.append("</" + tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+class Html(Case):
+    def test_pages(self):
+        for verb, *words in (["plan"], ["run", "--batch", "1,17"], ["verify", "--batch", "1"]):
+            path = os.path.join(self.root, verb + ".html")
+            self.assertTrue(self.good(verb, self.model, *words, "--html", path).out.strip())
+            page = Page(self.read(path).decode())
+            self.assertEqual((page.open, page.bad), ([], []), verb)
+            self.assertTrue({"svg", "table", "rect"} <= page.seen)
+            self.assertFalse({"script", "link", "img"} & page.seen)
+            for word in ("model.layers.0.mlp.up_proj", "NVFP4", "reference", self.document("plan", self.model, *words)["hash"]):
+                self.assertIn(word, page.text)
+
+    def test_hostile_names(self):
+        model = os.path.join(self.root, "hostile")
+        os.mkdir(model)
+        rng = random.Random(self.seed)
+        name = "a<script>alert('x')</script>&\"\x1b[2J"
+        self.write(os.path.join(model, "model.safetensors"), safetensors(bf16_linear(name, rng)))
+        self.write(os.path.join(model, "config.json"), json.dumps({"architectures": ["<img src=x onerror=y>"]}).encode())
+        path = os.path.join(self.root, "hostile.html")
+        self.good("plan", model, "--html", path)
+        text = self.read(path).decode()
+        page = Page(text)
+        self.assertEqual((page.open, page.bad), ([], []))
+        self.assertFalse({"script", "img"} & page.seen)
+        self.assertIn("<script>alert('x')</script>&", page.text)
+        self.assertNotIn("\x1b", text)
+
+    def test_where_it_cannot_go(self):
+        self.bad(1, "plan", self.model, "--html", os.path.join(self.root, "no", "page.html"), names=["page.html"])
+        self.bad(2, "plan", self.model, "--html", os.path.join(self.model, "model.safetensors"), names=["--html"])
+        self.bad(2, "plan", self.model, "--html", "", names=["--html"])
+        self.bad(2, "devices", "--html", "x", names=["--html"])
+
+
 class Output(Case):
     def test_a_full_or_closed_output(self):
         with open("/dev/full", "wb") as full:
@@ -465,6 +534,100 @@ class Output(Case):
         self.assertIn("threads = 1 (environment)", said)
 
 
+class Diff(Case):
+    def plan_file(self, name, *words):
+        path = os.path.join(self.root, name)
+        self.good("plan", self.model, *words, f"--json={path}", "-q")
+        return path
+
+    def test_two_files(self):
+        auto, asked = self.plan_file("auto.json"), self.plan_file("asked.json", "--linear-backend", "reference")
+        same = self.document("diff", auto, auto)
+        self.assertEqual((same["schema"], same["differences"], same["same"]), ("gearshift.diff/1", [], 3))
+        done = self.good("diff", auto, asked, "--json=-", code=1)
+        differences = json.loads(done.out)["differences"]
+        kernels = [d for d in differences if d["field"] == "kernel"]
+        self.assertTrue(kernels)
+        for d in kernels:
+            self.assertIn("reference", d["after"])
+            self.assertNotEqual(d["before"], d["after"])
+        self.assertEqual(json.loads(done.out)["same"], 0)
+        self.assertIn("reference", self.good("diff", auto, asked, code=1).out)
+
+    def test_one_option_twice(self):
+        done = self.good("diff", self.model, "--linear-backend", "auto", "--linear-backend", "reference", "--json=-", code=1)
+        self.assertEqual({d["field"] for d in json.loads(done.out)["differences"]} & {"kernel"}, {"kernel"})
+        self.good("diff", self.model, "--device", "cpu", "--device", "cpu")
+        self.good("diff", self.model, "--batch", "1", "--batch", "2")
+        self.good("diff", self.model, "--disable", "cpu_*", "--disable", "nothing*", "--device", "cpu", code=1)
+        self.bad(3, "diff", self.model, "--device", "cpu", "--device", "sm_90", "--layer", "lm_head=cutlass", "--strict", names=["--device cpu"])
+
+    def test_usage(self):
+        plan = self.plan_file("plan.json")
+        self.bad(2, "diff", names=["diff"])
+        self.bad(2, "diff", self.model, names=["twice"])
+        self.bad(2, "diff", self.model, "--device", "cpu", names=["twice"])
+        self.bad(2, "diff", self.model, *["--device", "cpu"] * 3, names=["3 times"])
+        self.bad(2, "diff", self.model, "--device", "cpu", "--device", "cpu", "--arithmetic", "exact", "--arithmetic", "higher", names=["--device", "--arithmetic"])
+        self.bad(2, "diff", plan, plan, plan, names=["extra"])
+        text = self.read(plan)
+        for name, data in (("half.json", text[:len(text) // 2]), ("none.json", b""), ("other.json", b'{"schema": "gearshift.run/1"}'), ("deep.json", b"[" * 100000)):
+            path = os.path.join(self.root, name)
+            self.write(path, data)
+            self.bad(2, "diff", plan, path, names=[name])
+        self.assertNotEqual(self.call("diff", plan, os.path.join(self.root, "missing.json")).returncode, 0)
+
+
+class Lock(Case):
+    def test_a_plan_is_kept_or_refused(self):
+        path = os.path.join(self.root, "lock.json")
+        asked = ["--linear-backend", "reference", "-q"]
+        self.good("plan", self.model, *asked, f"--json={path}")
+        locked = self.document("plan", self.model, "--lock", path, *asked)
+        self.assertEqual(locked["hash"], json.loads(self.read(path))["hash"])
+        kernels = lambda plan: [layer["kernels"] for layer in plan["layers"]]
+        self.assertEqual(kernels(self.document("plan", self.model, "--lock", path)), kernels(locked))
+        self.assertNotEqual(kernels(self.document("plan", self.model)), kernels(locked))
+        self.good("run", self.model, "--lock", path, "--batch", "1")
+        said = self.bad(3, "plan", self.model, "--lock", path, "--disable", "reference", names=["--lock", "lock.json", "--disable reference"]).said
+        self.assertGreater(len(said.splitlines()), 1)
+        self.bad(3, "plan", self.float_model, "--lock", path, names=["locked plan"])
+        self.assertEqual(len(self.document("plan", self.model, "--lock", path, "--layers", "*up_proj")["layers"]), 1)
+        self.bad(2, "plan", self.model, "--lock", os.path.join(self.model, "config.json"), names=["config.json", "schema"])
+        self.assertNotEqual(self.call("plan", self.model, "--lock", os.path.join(self.root, "missing.json")).returncode, 0)
+
+
+class Registries(Case):
+    def test_lint(self):
+        lint = self.document("kernels", "--lint")
+        self.assertEqual((lint["schema"], lint["registry"], lint["findings"]), ("gearshift.lint/1", "gearshift", []))
+        found = json.loads(self.good("kernels", "--lint", "--registry", "vllm", "--json=-", code=1).out)["findings"]
+        self.assertTrue({"portable_last", "reachable", "device_gate", "native_before_weight_only"} <= {f["rule"] for f in found})
+        self.assertIn("device_gate", self.good("kernels", "--lint", "--registry", "vllm", code=1).out)
+
+    def test_the_support_matrix_is_this_command(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "kernels.md")) as f:
+            self.assertEqual(f.read(), self.good("kernels", "--markdown").out, "write it anew: gearshift kernels --markdown > docs/kernels.md")
+
+    def test_exit_codes_with_and_without_strict(self):
+        """CASE-60: runs as asked 0/0, runs with a fallback 3/0, does not run 3/3; from headers alone, for absent devices."""
+        header = os.path.join(self.root, "header60")
+        os.mkdir(header)
+        whole = self.read(os.path.join(self.model, "model.safetensors"))
+        self.write(os.path.join(header, "model.safetensors"), whole[:8 + struct.unpack("<Q", whole[:8])[0]])
+        self.write(os.path.join(header, "config.json"), json.dumps(CONFIG).encode())
+        def codes(*words):
+            answers = tuple(self.call("plan", header, *words, *strict, "-q").returncode for strict in (["--strict"], []))
+            self.assertEqual(answers, tuple(self.call("plan", self.model, *words, *strict, "-q").returncode for strict in (["--strict"], [])), "weights make no difference")
+            return answers
+        for device in ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121", "gfx942", "cpu"):
+            with self.subTest(device=device):
+                self.assertEqual(codes("--device", device, "--batch", "1,32,8192"), (0, 0))
+                self.assertEqual(codes("--device", device, "--linear-backend", "reference"), (0, 0))
+                self.assertEqual(codes("--device", device, "--linear-backend", "fbgemm"), (3, 0))
+                self.assertEqual(codes("--device", device, "--disable", "*"), (3, 3))
+
+
 class Configuration(Case):
     def folder_with(self, text):
         folder = tempfile.mkdtemp(dir=self.root)
@@ -479,6 +642,11 @@ class Configuration(Case):
         self.assertEqual(policy()["layer_overrides"], [{"layers": "lm_head", "backend": "auto"}])
         self.assertEqual(policy(GEARSHIFT_BATCH="5")["batch"], [5])
         self.assertEqual(policy("--batch", "7", GEARSHIFT_BATCH="5")["batch"], [7])
+        sources = policy("--batch", "7", GEARSHIFT_STRICT="0")["sources"]
+        self.assertEqual({option: source.split(":")[0] for option, source in sources.items()},
+                         {"batch": "command line", "strict": "environment", "linear-backend": "gearshift.toml", "layer": "gearshift.toml"})
+        explained = self.good("plan", self.model, "--explain", "lm_head", cwd=folder).out
+        self.assertIn("gearshift.toml:2", explained)
         options = self.document("doctor", cwd=folder, env={"GEARSHIFT_THREADS": "1"})["options"]
         self.assertEqual([options[o]["source"] for o in ("batch", "threads", "arithmetic")], ["file", "environment", "default"])
         self.assertIn("batch = 9 3 (file, gearshift.toml:1", self.good("plan", self.model, "-v", cwd=folder).said)

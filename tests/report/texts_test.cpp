@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "report/layer_groups.h"
+#include "report/choices.h"
 #include "report/progress.h"
 #include "report/sample.h"
 #include "report/table.h"
@@ -75,10 +75,9 @@ TEST(TextsTest, PlanNamesKernelsRangesAndWarnings) {
 TEST(TextsTest, RunTellsTheWholeStory) {
   RunReport report = sample_run();
   const std::string text = run_text(report, 120);
-  for (const char* part : {"model.layers.*.up: 2 layers of 1536 x 384, NVFP4", "fast_decode",
-                           "batch 1-16: first in the list for batch 1 to 16", "batch 17-: measured", "12.3 us", "26.5",
-                           "3.0e-04", "native was asked for: it has no kernel for bf16", "all layers",
-                           "nvfp4_w4a4 75 %", "9 of 9 checks", "warnings"}) {
+  for (const char* part :
+       {"model.layers.*.up: 2 layers of 1536 x 384, NVFP4", "fast_decode", "first in the list", "measured", "12.3 us",
+        "26.5", "3.0e-04", "native was asked for", "all layers", "nvfp4_w4a4 75 %", "9 of 9 checks", "warnings"}) {
     EXPECT_TRUE(has(flat(text), part)) << part << "\n" << text;
   }
   EXPECT_FALSE(has(text, "FAIL"));
@@ -135,8 +134,64 @@ TEST(TextsTest, ExplainShowsEveryCandidate) {
 TEST(TextsTest, ExplainFindsPartsAndPatterns) {
   EXPECT_TRUE(has(*explain_text(test::sample_plan(), "model.layers.1.up.b", 120), "model.layers.1.up:"));
   const std::string both = *explain_text(test::sample_plan(), "*.up", 120);
-  EXPECT_TRUE(has(both, "model.layers.0.up:"));
-  EXPECT_TRUE(has(both, "model.layers.1.up:"));
+  EXPECT_TRUE(has(both, "model.layers.*.up")) << both;
+  EXPECT_TRUE(has(flat(both), "batch 1-16: fast_decode (static, activations nvfp4; first in the list)")) << both;
+}
+
+TEST(TextsTest, ExplainSaysWhatWouldHaveToChange) {
+  Plan plan = test::sample_plan();
+  auto decision = std::make_shared<Decision>(*plan.layers[2].decision);
+  decision->fallback.reset();
+  const auto text_with = [&](Verdict verdict) {
+    decision->candidates[0] = std::move(verdict);
+    plan.layers[2].decision = decision;
+    return flat(*explain_text(plan, "model.head", 200));
+  };
+  const Kernel* fast = &test::sample_kernel(0);
+  const auto rejected = [&](Stage stage, const char* field, const char* found, const char* wanted) {
+    return text_with({fast, VerdictKind::rejected, stage, field, found, wanted, "why"});
+  };
+  EXPECT_TRUE(has(text_with({fast, VerdictKind::eligible, Stage::rank, "", "", "", "why"}),
+                  "to get it: --linear-backend " + std::string(fast->backend)));
+  EXPECT_TRUE(
+      has(rejected(Stage::layer, "k", "1824", "a multiple of 256"), "to get it: k: a multiple of 256 instead of 1824"));
+  EXPECT_TRUE(has(rejected(Stage::device, "isa", "avx2", "avx512"), "to get it: a device with isa avx512"));
+  EXPECT_TRUE(has(rejected(Stage::build, "", "", ""), "to get it: a build that has it"));
+  EXPECT_TRUE(has(rejected(Stage::policy, "disable", "fast*", ""), "to get it: leave out --disable fast*"));
+  EXPECT_TRUE(has(rejected(Stage::policy, "arithmetic", "bf16", "nvfp4"), "to get it: --arithmetic higher"));
+  EXPECT_TRUE(has(rejected(Stage::self_check, "m", "every M", ""), "gearshift verify"));
+}
+
+TEST(TextsTest, ExplainShowsWhereOptionsComeFrom) {
+  Plan plan = test::sample_plan();
+  plan.origins = {{"batch", "1,256", "gearshift.toml:3: batch"}, {"strict", "1", "environment"}};
+  const std::string text = flat(*explain_text(plan, "model.head", 100));
+  EXPECT_TRUE(has(text, "batch = 1,256 (gearshift.toml:3: batch); strict = 1 (environment)")) << text;
+}
+
+// 900 rows of a mixed model in 45 groups: what runs and why fits two screens of 80 x 50.
+TEST(TextsTest, TheWorstModelFitsTwoScreens) {
+  Plan plan = test::sample_plan();
+  const std::vector<LayerPlan> samples = plan.layers;
+  plan.layers.clear();
+  for (int row = 0; row < 900; ++row) {
+    LayerPlan copy = samples[static_cast<size_t>(row) % samples.size()];
+    copy.layer.name = "model.language_model.layers." + std::to_string(row / 45) + ".mlp.experts.role" +
+                      std::to_string(row % 45) + "_proj";
+    plan.layers.push_back(std::move(copy));
+  }
+  for (const std::string& text : {plan_text(plan, 80), *explain_text(plan, "*", 80)}) {
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 100) << text;
+    for (const LayerGroup& group : group_layers(plan))
+      EXPECT_TRUE(has(text, group.pattern.substr(group.pattern.size() - 8))) << group.pattern;
+  }
+}
+
+TEST(TextsTest, LettersGoOnBehindZ) {
+  EXPECT_EQ(letters(0), "A");
+  EXPECT_EQ(letters(25), "Z");
+  EXPECT_EQ(letters(26), "AA");
+  EXPECT_EQ(letters(26 * 27), "AAA");
 }
 
 TEST(TextsTest, ExplainOfAnUnknownNameSuggestsNearOnes) {
@@ -161,7 +216,7 @@ TEST(TextsTest, EveryTextFitsEveryWidth) {
   quantize.layers = {{"model.layers.0.up", "NVFP4", 1536, 384, 0.1, 0.99, 0.2, 1179648, 331776}};
   DoctorReport doctor;
   doctor.launch_tests = {{"fast_decode", true, "relative error 1e-6"}};
-  doctor.options = {{"batch", {{"1,8,16,64,256,1024,4096"}, "default"}}};
+  doctor.options = {{"batch", {{"1,8,16,64,256,1024,4096"}, "default", ""}}};
   const std::vector<KernelRow> kernels = {
       {&test::sample_kernel(0), 1, 16, true, "first in its list because it reads four bits"}};
   for (size_t width = 40; width <= 200; width += 5) {

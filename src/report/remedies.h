@@ -1,0 +1,14 @@
+// What a person can do to get a kernel that was not chosen.
+#pragma once
+
+#include <string>
+
+#include "gearshift/plan.h"
+
+namespace gearshift {
+
+// "--linear-backend native", "k: a multiple of 256 instead of 1824": the one thing that stands in the way, by the stage
+// that refused. "" for the selected kernel and where nothing is known.
+std::string what_would_change_it(const Verdict& verdict, const LayerPlan& row);
+
+}  // namespace gearshift
