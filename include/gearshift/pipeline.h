@@ -209,8 +209,9 @@ struct DoctorReport {
   std::string driver;                                          // "" where there is none
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version
   std::vector<std::pair<std::string, std::string>> build;      // version, compiler, flags, code targets
+  std::vector<std::pair<std::string, std::string>> kernel_targets;  // kernel, the code that this build holds of it
   std::string store;
-  std::vector<LaunchTest> launch_tests;  // every kernel that can run here, on a small layer
+  std::vector<LaunchTest> launch_tests;  // every kernel that can run here, on a small layer, in a process of its own
   Options options;
 };
 Result<DoctorReport> doctor(const Options& options);

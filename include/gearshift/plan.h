@@ -31,6 +31,8 @@ struct Policy {
   Arithmetic arithmetic = Arithmetic::higher;
   std::vector<int64_t> batch = {1, 8, 16, 64, 256, 1024, 4096};
   bool single_kernel = false;
+  bool batch_invariant = false;                                 // a row's bits never depend on the others; one kernel for all
+  uint64_t memory_budget = 0;                                   // bytes that second packed layouts may take in all
   DType dtype = DType::bf16;                                    // activations and outputs
   std::string force_kernel;                                     // run --kernel K: only this one
   int threads = 1;                                              // for workspace sizes
@@ -72,13 +74,21 @@ struct Decision {
   std::string_view weight_arithmetic, activation_arithmetic, accumulator;
   std::string_view differs;                   // "", "activation_upgraded", "weights_requantized"
   bool runnable = false;                      // this machine can execute the choice now
-  uint64_t second_layout_bytes = 0, prepare_peak_bytes = 0;
+  uint64_t scale_bytes = 0;                   // part of the layer's weight_bytes
+  uint64_t second_layout_bytes = 0;           // packed copies beside the checkpoint's mapped bytes
+  uint64_t prepare_peak_bytes = 0;            // most that is allocated while packing
   std::vector<std::pair<int64_t, int64_t>> workspace_bytes;  // by batch size of the policy
 };
 
 struct LayerPlan {
   LayerSpec layer;
   std::shared_ptr<const Decision> decision;
+};
+
+// What a plan takes, all layers together. Workspaces belong to the caller and are used by one layer after the other.
+struct PlanMemory {
+  uint64_t weight_bytes = 0, scale_bytes = 0, second_layout_bytes = 0, prepare_peak_bytes = 0;
+  std::vector<std::pair<int64_t, int64_t>> workspace_bytes;  // by batch size: the most that a layer needs
 };
 
 struct Warning {
@@ -128,6 +138,8 @@ struct PlanRequest {
 // layer group), no_kernel (a layer that nothing serves; details: every candidate's reason), self_check (nothing healthy
 // is left because of quarantines). Under a lock no_kernel too where it can't be kept (details: every group of rows, why).
 Result<Plan> make_plan(PlanRequest request);
+
+PlanMemory memory_of(const Plan& plan);
 
 // The range that serves m (m >= 1).
 const PlannedRange& range_for(const Decision& decision, int64_t m);

@@ -92,6 +92,11 @@ std::string store_line(const std::string& path, const RunEnvironment& environmen
   return line;
 }
 
+// "portable", "avx512_vnni", "sm_80 sm_90a".
+std::string targets_of(const Kernel& kernel) {
+  return std::string(kernel.code_targets.empty() ? name(kernel.contract.isa) : kernel.code_targets);
+}
+
 }  // namespace
 
 Result<DoctorReport> doctor(const Options& options) {
@@ -107,6 +112,10 @@ Result<DoctorReport> doctor(const Options& options) {
   const int threads = settings.threads > 0 ? settings.threads : std::max(1, report.device.cores);
   for (const KernelRow& row : list_kernels(report.device)) {
     const bool on_gpu = row.kernel->platform == Platform::cuda;
+    const std::string kernel(row.kernel->name);
+    const auto known = [&](const auto& entry) { return entry.first == kernel; };
+    if (std::none_of(report.kernel_targets.begin(), report.kernel_targets.end(), known))
+      report.kernel_targets.emplace_back(kernel, targets_of(*row.kernel));
     if (row.runnable)
       report.launch_tests.push_back(launch(*row.kernel, on_gpu ? gpus.front() : report.device, threads));
   }

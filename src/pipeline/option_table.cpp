@@ -49,6 +49,11 @@ constexpr std::array kOptionTable = {
                "(default), or by repacked weights too"},
     OptionSpec{"single-kernel", "", "", Kind::flag, Use::library, kPlanning, "0",
                "one kernel for all batch sizes of a layer"},
+    OptionSpec{
+        "batch-invariant", "", "", Kind::flag, Use::library, kPlanning, "0",
+        "only kernels whose result for a token does not depend on the others, and one kernel for all batch sizes"},
+    OptionSpec{"memory-budget", "", "BYTES", Kind::value, Use::library, kPlanning, "0",
+               "the most that second packed copies of weights may take in all (512MiB, 2G); default 0"},
     OptionSpec{"dtype", "", "bf16|fp16|fp32", Kind::value, Use::library, kPlanning, "the checkpoint's",
                "activations and output; default: the checkpoint's"},
     OptionSpec{"threads", "", "N", Kind::value, Use::library, kRunning | kPlan, "the cores this process may use",
@@ -92,10 +97,6 @@ constexpr std::array kOptionTable = {
         "memory-limit", "", "BYTES", Kind::value, Use::library, kTune | kBench, "none",
         "the most scratch and activations that tune may hold; the most that bench may hold (half of the machine's "
         "memory where it is silent, of which it takes some 3 GB)"},
-    OptionSpec{"batch-invariant", "", "", Kind::flag, Use::later, kPlanning, "",
-               "only kernels whose result for a token does not depend on the others"},
-    OptionSpec{"memory-budget", "", "BYTES", Kind::value, Use::later, kPlanning, "",
-               "the most that extra copies of weights may take"},
     OptionSpec{"tp", "", "N|auto", Kind::value, Use::later, kPlanning, "", "tensor-parallel degree"},
     OptionSpec{"lock", "", "FILE", Kind::value, Use::library, kPlanning, "",
                "choose exactly what this earlier plan chose"},

@@ -178,6 +178,26 @@ Result<std::vector<int64_t>> read_batch(const Reader& reader) {
   return batch;
 }
 
+// "1073741824", "1.5G", "512MiB"; K, M, G and T are powers of 1000, with an i of 1024.
+Result<uint64_t> read_bytes(const Reader& reader) {
+  GEARSHIFT_TRY(const std::string word, reader.text());
+  std::string text = lower(word);
+  if (!text.empty() && text.back() == 'b') text.pop_back();
+  const bool binary = text.size() > 1 && text.back() == 'i';
+  if (binary) text.pop_back();
+  constexpr std::string_view units = "kmgt";
+  const size_t unit = text.empty() ? std::string_view::npos : units.find(text.back());
+  double factor = 1;
+  if (unit != std::string_view::npos) {
+    text.pop_back();
+    for (size_t i = 0; i <= unit; ++i) factor *= binary ? 1024 : 1000;
+  }
+  const std::optional<double> number = parse_number(text);
+  if (!number || !(*number >= 0) || (binary && unit == std::string_view::npos) || *number * factor > 0x1p62)
+    return reader.wrong(Reader::quoted(word), "a size in bytes: 1073741824, 1.5G or 512MiB");
+  return static_cast<uint64_t>(*number * factor);
+}
+
 Result<std::vector<QuantizeRule>> read_rules(const Reader& reader) {
   std::vector<QuantizeRule> rules;
   for (const std::string& value : reader.values()) {
@@ -252,6 +272,10 @@ Result<bool> read_policy_option(std::string_view name, const Reader& reader, Set
     GEARSHIFT_TRY(policy.without, reader.list());
   } else if (name == "assume") {
     GEARSHIFT_TRY(policy.assume, reader.assignments());
+  } else if (name == "batch-invariant") {
+    GEARSHIFT_TRY(policy.batch_invariant, reader.flag());
+  } else if (name == "memory-budget") {
+    GEARSHIFT_TRY(policy.memory_budget, read_bytes(reader));
   } else if (name == "kernel") {
     GEARSHIFT_TRY(policy.force_kernel, reader.text());
   } else {

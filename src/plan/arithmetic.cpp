@@ -34,6 +34,11 @@ std::string_view activation_word(const LayerSpec& layer, DType dtype) {
   }
 }
 
+bool scale_spans_rows(const Scheme& scheme) {
+  const auto& activation = scheme.activation;
+  return activation && activation->dynamic && activation->granularity == Granularity::tensor;
+}
+
 bool upgrades_activations(const Kernel& kernel, const LayerSpec& layer) {
   return kernel.activation == ActivationUse::float16 && layer.scheme.activation.has_value();
 }

@@ -14,5 +14,7 @@ std::string_view activation_word(const LayerSpec& layer, DType dtype);
 std::string_view activation_word(const Kernel& kernel, const LayerSpec& layer, DType dtype);
 // The kernel leaves activations as they come although the checkpoint quantizes them.
 bool upgrades_activations(const Kernel& kernel, const LayerSpec& layer);
+// The activation scale is made at run time from all rows of x together.
+bool scale_spans_rows(const Scheme& scheme);
 
 }  // namespace gearshift

@@ -130,6 +130,8 @@ Result<Assumed> assumed_by(const Policy& policy, const Registry& registry, const
                                  [&](std::string_view pattern) { return glob_match(pattern, device.name); });
     assumed.assumptions.facts[std::string(fact.name)] = set ? "1" : std::string(fact.value);
   }
+  if (const std::string_view fact = registry.rules.batch_invariant_fact; policy.batch_invariant && !fact.empty())
+    assumed.assumptions.facts[std::string(fact)] = "1";
   for (const auto& statement : policy.assume) GEARSHIFT_CHECK(state(statement, registry, assumed));
 
   const Registry& dictionary = dictionary_of(registry);

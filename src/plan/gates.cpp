@@ -28,7 +28,9 @@ std::optional<Refusal> refused_by_fact(const Kernel& kernel, const SelectionCont
   return Refusal{Stage::policy, std::string(fact), std::string(kernel.name), "", "is disabled by " + std::string(fact)};
 }
 
-std::optional<Refusal> refused_by_arithmetic(const Kernel& kernel, const LayerSpec& layer, const Policy& policy) {
+std::optional<Refusal> refused_by_arithmetic(const Kernel& kernel, const LayerSpec& layer,
+                                             const SelectionContext& context) {
+  const Policy& policy = context.policy;
   if (policy.arithmetic != Arithmetic::exact || !upgrades_activations(kernel, layer)) return std::nullopt;
   const std::string found(activation_word(kernel, layer, policy.dtype));
   const std::string wanted(activation_word(layer, policy.dtype));
@@ -71,16 +73,60 @@ std::optional<Refusal> refused_by_quarantine(const GatedCandidate& candidate) {
                      (row.reason.empty() ? "" : ": " + row.reason)};
 }
 
-// --single-kernel, for a candidate that passed everything else.
-std::optional<Refusal> refused_as_single(const GatedCandidate& candidate) {
+// --single-kernel and --batch-invariant, for a candidate that passed everything else.
+std::optional<Refusal> refused_as_single(const GatedCandidate& candidate, const Policy& policy) {
   if (candidate.allowed.everything()) return std::nullopt;
   const bool quarantined = candidate.contract_allows.everything();
-  return Refusal{quarantined ? Stage::self_check : Stage::policy, quarantined ? "m" : "single_kernel",
-                 text(candidate.allowed), text(BatchRange{}),
-                 "serves " + text(candidate.allowed) + ", and --single-kernel wants one kernel for all batch sizes"};
+  const std::string field = policy.batch_invariant ? "batch_invariant" : "single_kernel";
+  const std::string option = policy.batch_invariant ? "--batch-invariant" : "--single-kernel";
+  return Refusal{quarantined ? Stage::self_check : Stage::policy, quarantined ? "m" : field, text(candidate.allowed),
+                 text(BatchRange{}),
+                 "serves " + text(candidate.allowed) + ", and " + option + " wants one kernel for all batch sizes"};
+}
+
+// One activation scale for the whole of x, made at run time, ties every row to all others, whatever the kernel does.
+std::optional<Refusal> refused_as_variant(const Kernel& kernel, const LayerSpec& layer,
+                                          const SelectionContext& context) {
+  // Another engine has a switch of its own for this, which its contracts and rules ask about.
+  if (!context.policy.batch_invariant || !context.registry.rules.batch_invariant_fact.empty()) return std::nullopt;
+  if (!kernel.contract.bits_same_for_any_m)
+    return Refusal{Stage::policy, "batch_invariant", "no", "yes",
+                   "does not promise the same bits for a row whatever stands beside it, which --batch-invariant wants"};
+  if (kernel.activation == ActivationUse::as_checkpoint && scale_spans_rows(layer.scheme))
+    return Refusal{
+        Stage::policy, "batch_invariant", "one activation scale for all rows", "a scale of each row's own",
+        "the checkpoint's activation scale is made from all rows together, which --batch-invariant rules out"};
+  return std::nullopt;
+}
+
+// --strict without a check: a device that is here gets one before the kernel runs, an absent one has those of its
+// store.
+std::optional<Refusal> refused_as_unverified(const Kernel& kernel, const std::string& layer_class,
+                                             const SelectionContext& context) {
+  const DeviceProfile& device = context.device;
+  const auto& proofs = context.store.proofs;
+  const bool proven = std::any_of(proofs.begin(), proofs.end(), [&](const ProvenBatch& proof) {
+    return proof.kernel == kernel.name && proof.kernel_version == kernel.version && proof.layer_class == layer_class;
+  });
+  if (proven) return std::nullopt;
+  if (!context.policy.strict || device.present || kernel.platform == Platform::cpu || is_verified_on(kernel, device))
+    return std::nullopt;
+  const auto& verified = kernel.contract.verified;
+  const std::string wanted = join(std::vector<std::string>(verified.begin(), verified.end()), ", ");
+  return Refusal{Stage::self_check, "verified", device.arch, wanted,
+                 "not verified on " + device.arch + ", and --strict takes no kernel that has not been checked there"};
 }
 
 }  // namespace
+
+bool is_verified_on(const Kernel& kernel, const DeviceProfile& device) {
+  const auto& verified = kernel.contract.verified;
+  return verified.empty() || std::any_of(verified.begin(), verified.end(), [&](std::string_view known) {
+           return known == device.arch || known == device.name;
+         });
+}
+
+bool one_for_all(const Policy& policy) { return policy.single_kernel || policy.batch_invariant; }
 
 bool disables(const std::string& pattern, const Kernel& kernel, Family family) {
   return glob_match(pattern, kernel.name) || glob_match(pattern, kernel.backend) || glob_match(pattern, name(family));
@@ -97,8 +143,10 @@ GatedCandidate pass_gates(const ListEntry& entry, const LayerCase& layer_case, c
   candidate.refusal = refused_by_name(kernel, layer.family, policy);
   if (!candidate.refusal && !open.disabled) candidate.refusal = refused_by_fact(kernel, context);
   candidate.left_out = candidate.refusal.has_value();
-  if (!candidate.refusal) candidate.refusal = refused_by_arithmetic(kernel, layer, policy);
+  if (!candidate.refusal) candidate.refusal = refused_by_arithmetic(kernel, layer, context);
+  if (!candidate.refusal) candidate.refusal = refused_as_variant(kernel, layer, context);
   if (!candidate.refusal) candidate.refusal = refuses(kernel, layer_case, open.layer ? Stage::device : Stage::layer);
+  if (!candidate.refusal) candidate.refusal = refused_as_unverified(kernel, layer_class, context);
   if (candidate.refusal) return candidate;
 
   candidate.contract_allows = batches_of_contract(kernel.contract, layer.n);
@@ -113,7 +161,7 @@ GatedCandidate pass_gates(const ListEntry& entry, const LayerCase& layer_case, c
     if (candidate.allowed != before) candidate.quarantines.push_back(row);
   }
   candidate.refusal = refused_by_quarantine(candidate);
-  if (!candidate.refusal && policy.single_kernel) candidate.refusal = refused_as_single(candidate);
+  if (!candidate.refusal && one_for_all(policy)) candidate.refusal = refused_as_single(candidate, policy);
   if (candidate.refusal) candidate.allowed = {};
   return candidate;
 }

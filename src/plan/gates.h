@@ -33,6 +33,12 @@ struct GatedCandidate {
 GatedCandidate pass_gates(const ListEntry& entry, const LayerCase& layer_case, const std::string& layer_class,
                           const SelectionContext& context, OpenGates open = {});
 
+// One kernel serves all batch sizes of a layer.
+bool one_for_all(const Policy& policy);
+
+// The kernel has been run on this device, or names no device that it was run on.
+bool is_verified_on(const Kernel& kernel, const DeviceProfile& device);
+
 // True when an item of --disable means this kernel, its backend or the family.
 bool disables(const std::string& pattern, const Kernel& kernel, Family family);
 

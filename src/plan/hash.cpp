@@ -41,6 +41,7 @@ void add(Canonical& out, const Policy& policy) {
       .field(name(policy.arithmetic))
       .field(static_cast<int64_t>(policy.batch.size()));
   for (int64_t m : policy.batch) out.field(m);
+  out.field(policy.batch_invariant).field(static_cast<int64_t>(policy.memory_budget));
   out.field(policy.single_kernel).field(name(policy.dtype)).field(policy.force_kernel);
 }
 

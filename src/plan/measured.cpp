@@ -22,7 +22,11 @@ int tier_of(const Choice& choice, size_t candidate) {
 
 bool reads_chosen_layout(const Choice& choice, size_t candidate) {
   const Layout* layout = kernel_of(choice.candidates[candidate]).layout;
-  return layout == &checkpoint_layout || layout == choice.layout.packed;
+  if (layout == &checkpoint_layout || layout == choice.layout.packed) return true;
+  const auto& assignments = choice.layout.assignments;
+  return choice.layout.several && std::any_of(assignments.begin(), assignments.end(), [&](const Assignment& own) {
+           return kernel_of(choice.candidates[own.candidate]).layout == layout;
+         });
 }
 
 bool may_challenge(const Choice& choice, size_t challenger, size_t incumbent, BatchRange range) {
@@ -115,7 +119,8 @@ bool beats(const MeasuredTime& challenger, const MeasuredTime& incumbent) {
 std::vector<MeasuredPoints> measured_points(const Choice& choice) {
   const Policy& policy = choice.context.policy;
   std::vector<MeasuredPoints> points(choice.candidates.size());
-  if (policy.selection != "measured") return points;
+  // Under --batch-invariant tuning must not change a bit, so it has no say.
+  if (policy.selection != "measured" || policy.batch_invariant) return points;
   for (const MeasuredTime& time : choice.context.store.times) {
     if (time.layer_class != choice.layer_class || time.dtype != name(policy.dtype) || time.mode != policy.mode ||
         time.threads != policy.threads || time.samples < kFewestSamples)

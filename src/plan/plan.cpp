@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "plan/assumed.h"
+#include "plan/budget.h"
 #include "plan/hash.h"
 #include "plan/policy_names.h"
 #include "plan/refusals.h"
@@ -87,11 +88,12 @@ class Selections {
   Selections(const std::vector<RequestRule>& rules, const SelectionContext& context, const Lock& lock)
       : rules_(rules), context_(context), lock_(lock) {}
 
-  std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const ListRoute* route) {
+  std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const ListRoute* route,
+                                      Layouts layouts = Layouts::one) {
     const RecordedLayer* locked = lock_.row(layer.name);
-    std::shared_ptr<const Selection>& selection = cache_[{rule, route, layer_class(layer), lock_key(locked)}];
+    std::shared_ptr<const Selection>& selection = cache_[{rule, route, layouts, layer_class(layer), lock_key(locked)}];
     if (!selection) {
-      Selection made = select(layer, rules_[rule], route, context_, locked);
+      Selection made = select(layer, rules_[rule], route, context_, layouts, locked);
       if (lock_.given() && locked == nullptr) made.not_kept = {"the locked plan does not have it"};
       selection = std::make_shared<const Selection>(std::move(made));
     }
@@ -102,7 +104,8 @@ class Selections {
   const std::vector<RequestRule>& rules_;
   const SelectionContext& context_;
   const Lock& lock_;
-  std::map<std::tuple<size_t, const ListRoute*, std::string, std::string>, std::shared_ptr<const Selection>> cache_;
+  std::map<std::tuple<size_t, const ListRoute*, Layouts, std::string, std::string>, std::shared_ptr<const Selection>>
+      cache_;
 };
 
 // Names and patterns of the policy that touched nothing, in the order rules, then --disable; each once.
@@ -130,7 +133,42 @@ std::vector<std::string> unused_of(const std::vector<RequestRule>& rules, const 
   return unused;
 }
 
+// Gives rows their second layouts as far as the budget goes.
+void spend_budget(const SelectionContext& context, const std::vector<RequestRule>& rules, Selections& selections,
+                  std::vector<LayerPlan>& layers, std::vector<SelectedRow>& rows) {
+  std::vector<std::shared_ptr<const Selection>> richer(rows.size());
+  std::vector<LayoutOffer> offers;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const LayerSpec& layer = layers[i].layer;
+    richer[i] = selections.of(layer, request_for(rules, layer), route_of(layer, context), Layouts::any);
+    const Decision &from = *layers[i].decision, &to = richer[i]->decision;
+    if (to.second_layout_bytes <= from.second_layout_bytes) continue;
+    const size_t moved = moved_batch_sizes(from, to, context.policy.batch);
+    if (moved > 0) offers.push_back({i, to.second_layout_bytes - from.second_layout_bytes, moved});
+  }
+  for (size_t i : rows_paid_for(std::move(offers), context.policy.memory_budget)) {
+    layers[i].decision = {richer[i], &richer[i]->decision};
+    rows[i].selection = richer[i].get();
+  }
+}
+
 }  // namespace
+
+PlanMemory memory_of(const Plan& plan) {
+  PlanMemory memory;
+  for (int64_t m : plan.policy.batch) memory.workspace_bytes.emplace_back(m, 0);
+  for (const LayerPlan& row : plan.layers) {
+    const Decision& decision = *row.decision;
+    memory.weight_bytes += row.layer.weight_bytes;
+    memory.scale_bytes += decision.scale_bytes;
+    memory.second_layout_bytes += decision.second_layout_bytes;
+    memory.prepare_peak_bytes += decision.prepare_peak_bytes;
+    for (const auto& [m, bytes] : decision.workspace_bytes)
+      for (auto& [batch, most] : memory.workspace_bytes)
+        if (batch == m) most = std::max(most, bytes);
+  }
+  return memory;
+}
 
 Result<Plan> make_plan(PlanRequest request) {
   static const Store empty_store;
@@ -161,6 +199,8 @@ Result<Plan> make_plan(PlanRequest request) {
     rows.push_back({&plan.layers.back().layer, selection.get()});
   }
   if (std::optional<ErrorInfo> refusal = refusal_of(rows, context, lock.subject())) return *std::move(refusal);
+  // A locked plan has said what each layer gets.
+  if (policy.memory_budget > 0 && !lock.given()) spend_budget(context, rules, selections, plan.layers, rows);
 
   plan.model_path = std::move(request.model_path);
   static const std::vector<UnknownModule> none;

@@ -78,7 +78,7 @@ LayoutChoice choose_layout(const std::vector<Contender>& contenders) {
   const std::vector<Assignment> unrestricted = assign(contenders);
   const BatchSet served = batches(unrestricted), served_by_tier_0 = batches_of_tier_0(contenders, unrestricted);
 
-  LayoutChoice best{nullptr, assign(with_layout(contenders, nullptr))};
+  LayoutChoice best{nullptr, false, assign(with_layout(contenders, nullptr))};
   int best_loss = 4;  // worse than any layout that is used
   for (const Layout* layout : packed_layouts(contenders)) {
     std::vector<Assignment> assignments = assign(with_layout(contenders, layout));
@@ -89,10 +89,19 @@ LayoutChoice choose_layout(const std::vector<Contender>& contenders) {
     const int loss = (batches(assignments) == served ? 0 : 2) +
                      (batches_of_tier_0(contenders, assignments) == served_by_tier_0 ? 0 : 1);
     if (loss >= best_loss) continue;
-    best = {layout, std::move(assignments)};
+    best = {layout, false, std::move(assignments)};
     best_loss = loss;
   }
   return best;
+}
+
+LayoutChoice any_layouts(const std::vector<Contender>& contenders) {
+  LayoutChoice choice{nullptr, true, assign(contenders)};
+  for (const Assignment& assignment : choice.assignments) {
+    const Layout* layout = contender_of(contenders, assignment).layout;
+    if (choice.packed == nullptr && layout != &checkpoint_layout) choice.packed = layout;
+  }
+  return choice;
 }
 
 std::vector<Assignment> assign(const std::vector<Contender>& contenders) {

@@ -29,11 +29,15 @@ std::vector<Assignment> assign(const std::vector<Contender>& contenders);
 // Beside the checkpoint's own bytes, which cost nothing, a layer has one packed layout.
 struct LayoutChoice {
   const Layout* packed = nullptr;  // nullptr: every assigned contender reads the checkpoint's bytes
+  bool several = false;            // the memory budget pays for every layout that is used
   std::vector<Assignment> assignments;
 };
 // The layout of the first contender (lower tier, then list order) that gets a batch size with it. A layout that would
 // leave batch sizes unserved, or take some from tier 0, yields to a later one that does not.
 LayoutChoice choose_layout(const std::vector<Contender>& contenders);
+
+// Every contender where it is best, whatever it reads: for layers whose second layouts are paid for.
+LayoutChoice any_layouts(const std::vector<Contender>& contenders);
 
 BatchSet batches(const std::vector<Assignment>& assignments);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/math.h"
 #include "plan/arithmetic.h"
 #include "plan/choice.h"
 #include "plan/lock.h"
@@ -22,7 +23,7 @@ std::vector<Contender> contenders_of(const Choice& choice, bool binding) {
     contender.tier = choice.heard && !asked_for(candidate, choice.request) ? 1 : 0;
     contender.allowed = candidate.allowed;
     // A line that prefers no batch size at all is a line without preference; one kernel for all has no use for any.
-    if (!choice.context.policy.single_kernel)
+    if (!one_for_all(choice.context.policy))
       contender.preferred = batch_range(candidate.entry->m_min, candidate.entry->m_max).value_or(BatchRange{});
     contender.layout = kernel_of(candidate).layout;
     contenders.push_back(std::move(contender));
@@ -103,10 +104,29 @@ uint64_t times(int64_t bytes, int64_t count) {
   return overflows ? std::numeric_limits<uint64_t>::max() : product;
 }
 
+// Stored scales of all parts and experts; tensor-wide scalars are left out.
+uint64_t scale_bytes(const LayerSpec& layer) {
+  const Grouping& grouping = layer.scheme.weight.grouping;
+  if (!layer.scheme.quantized || grouping.kind == Grouping::Kind::tensor) return 0;
+  const bool block = grouping.kind == Grouping::Kind::block;
+  const int64_t columns = block || grouping.kind == Grouping::Kind::group ? ceil_div(layer.k, grouping.cols) : 1;
+  int64_t rows = 0;
+  for (const Module& module : layer.modules) rows += block ? ceil_div(module.n, grouping.rows) : module.n;
+  const int64_t stacks = layer.stacked ? std::max<int64_t>(layer.experts, 1) : 1;
+  return times(rows * columns * bits(layer.scheme.weight.scale) / 8, stacks);
+}
+
 void fill_memory(const Choice& choice, Decision& decision) {
-  if (choice.layout.packed != nullptr)
-    decision.second_layout_bytes =
-        times(choice.layout.packed->bytes(choice.layer), std::max<int64_t>(choice.layer.experts, 1));
+  std::vector<const Layout*> counted = {&checkpoint_layout};
+  for (const PlannedRange& range : decision.ranges) {
+    const Layout* layout = range.kernel->layout;
+    if (std::find(counted.begin(), counted.end(), layout) != counted.end()) continue;
+    counted.push_back(layout);
+    const uint64_t bytes = times(layout->bytes(choice.layer), std::max<int64_t>(choice.layer.experts, 1));
+    if (__builtin_add_overflow(decision.second_layout_bytes, bytes, &decision.second_layout_bytes))
+      decision.second_layout_bytes = std::numeric_limits<uint64_t>::max();
+  }
+  decision.scale_bytes = scale_bytes(choice.layer);
   // Weights are packed straight from the mapped file, so nothing is held besides the packed bytes.
   decision.prepare_peak_bytes = decision.second_layout_bytes;
   for (int64_t m : choice.context.policy.batch) {
@@ -161,8 +181,10 @@ void keep_locked(const RecordedLayer& locked, Choice& choice, Selection& selecti
 
 }  // namespace
 
+bool is_slow(const Kernel& kernel) { return kernel.backend == "emulation" || kernel.backend == "reference"; }
+
 Selection select(const LayerSpec& layer, const RequestRule& asked, const ListRoute* route,
-                 const SelectionContext& context, const RecordedLayer* locked) {
+                 const SelectionContext& context, Layouts layouts, const RecordedLayer* locked) {
   Selection selection;
   Decision& decision = selection.decision;
   decision.layer_class = layer_class(layer);
@@ -190,7 +212,8 @@ Selection select(const LayerSpec& layer, const RequestRule& asked, const ListRou
       choice.heard && (covered ? request_rules.not_usable : request_rules.not_covered) == Unserved::is_refused;
   if (binding) selection.bound_by = request.option();
 
-  choice.layout = choose_layout(contenders_of(choice, binding));
+  const std::vector<Contender> contenders = contenders_of(choice, binding);
+  choice.layout = layouts == Layouts::any ? any_layouts(contenders) : choose_layout(contenders);
   BatchSet served_as_asked;
   for (const Assignment& assignment : choice.layout.assignments)
     if (asked_for(choice.candidates[assignment.candidate], request)) served_as_asked.add(assignment.range);

@@ -6,6 +6,9 @@
 
 namespace gearshift {
 
+// What is left when nothing fast may run.
+bool is_slow(const Kernel& kernel);
+
 enum class FallbackKind : uint8_t {
   none,
   not_covered,  // the requested backend has no kernel in the list
@@ -24,11 +27,15 @@ struct Selection {
   std::vector<std::string> not_kept;     // why the locked plan can't be kept here
 };
 
+// How many packed layouts a layer may have beside the checkpoint's own bytes.
+enum class Layouts : uint8_t { one, any };
+
 // `route` is the one that brought the layer to its family's list, or nullptr. A global request is not heard by
 // unquantized layers whose list has no kernel of that backend: it speaks of quantized families.
 // `locked` is what the locked plan says of the layer, or nullptr: its kernels take the place of the choice, and neither
 // list order nor requests count.
 Selection select(const LayerSpec& layer, const RequestRule& request, const ListRoute* route,
-                 const SelectionContext& context, const RecordedLayer* locked = nullptr);
+                 const SelectionContext& context, Layouts layouts = Layouts::one,
+                 const RecordedLayer* locked = nullptr);
 
 }  // namespace gearshift

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "plan/choice.h"
+#include "plan/select.h"
 
 namespace gearshift {
 namespace {
@@ -19,9 +20,7 @@ BatchSet batches_of(const Choice& choice, size_t candidate) {
 std::string because(std::string_view why) { return why.empty() ? "" : " (" + std::string(why) + ")"; }
 
 std::string not_verified(const Kernel& kernel, const DeviceProfile& device) {
-  const auto& verified = kernel.contract.verified;
-  const auto is_this = [&](std::string_view v) { return v == device.arch || v == device.name; };
-  if (verified.empty() || std::any_of(verified.begin(), verified.end(), is_this)) return "";
+  if (is_verified_on(kernel, device)) return "";
   return "; not verified on " + device.arch + ": its numbers are checked there before it is used";
 }
 
@@ -65,6 +64,12 @@ std::string selected_reason(const Choice& choice, size_t index) {
     return reason + ", as measured: " + measured + not_verified(kernel_of(candidate), choice.context.device);
   else
     reason += ", first in the list that passes every gate there";
+  const auto& assignments = choice.layout.assignments;
+  const bool others_are_fast = std::any_of(assignments.begin(), assignments.end(), [&](const Assignment& assignment) {
+    return !is_slow(kernel_of(choice.candidates[assignment.candidate]));
+  });
+  if (is_slow(kernel_of(candidate)) && others_are_fast)
+    reason += "; a large slowdown: nothing faster takes these batch sizes";
   return reason + because(candidate.entry->why) + not_verified(kernel_of(candidate), choice.context.device);
 }
 
@@ -115,7 +120,7 @@ Refusal second_layout(const Choice& choice, const Kernel& kernel) {
 }
 
 bool has_other_layout(const Choice& choice, const Kernel& kernel) {
-  return choice.layout.packed != nullptr && kernel.layout != choice.layout.packed &&
+  return choice.layout.packed != nullptr && !choice.layout.several && kernel.layout != choice.layout.packed &&
          kernel.layout != &checkpoint_layout;
 }
 

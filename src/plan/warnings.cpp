@@ -10,8 +10,6 @@
 namespace gearshift {
 namespace {
 
-bool is_slow(const Kernel& kernel) { return kernel.backend == "emulation" || kernel.backend == "reference"; }
-
 BatchSet upgraded_batches(const LayerSpec& layer, const Decision& decision) {
   BatchSet set;
   for (const PlannedRange& range : decision.ranges)

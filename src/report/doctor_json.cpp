@@ -12,6 +12,9 @@ std::string doctor_json(const DoctorReport& report) {
   for (const auto& [library, version] : report.libraries) json.member(library, version);
   json.end().key("build").begin_object();
   for (const auto& [key, value] : report.build) json.member(key, value);
+  json.key("kernels").begin_object();
+  for (const auto& [kernel, targets] : report.kernel_targets) json.member(kernel, targets);
+  json.end();
   json.end().member_or_null("store", report.store).key("launch_tests").begin_array();
   for (const LaunchTest& test : report.launch_tests) {
     json.begin_object(Line::single).member("kernel", test.kernel).member("ok", test.ok);

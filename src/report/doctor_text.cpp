@@ -24,6 +24,10 @@ std::string doctor_text(const DoctorReport& report, size_t width) {
   out += wrapped_paragraph("store   ", report.store.empty() ? "none" : printable(report.store), width);
   out += pairs_text("build", report.build, width) + pairs_text("libraries", report.libraries, width);
 
+  Table targets({{"kernel", Table::Kind::name}, {"code for", Table::Kind::word}});
+  for (const auto& [kernel, code] : report.kernel_targets) targets.row({kernel, code});
+  if (!targets.empty()) out += "\n" + targets.render(width);
+
   Table tests({{"launch test", Table::Kind::name}, {"result", Table::Kind::word}, {"note", Table::Kind::sentence}});
   for (const LaunchTest& test : report.launch_tests) tests.row({test.kernel, test.ok ? "ok" : "FAIL", test.note});
   if (!tests.empty()) out += "\n" + tests.render(width);

@@ -37,6 +37,7 @@ void write_policy(JsonWriter& json, const Plan& plan) {
   json.key("assume").begin_object(JsonWriter::Line::single);
   for (const std::string& fact : plan.assumptions.given) json.member(fact, plan.assumptions.fact(fact));
   json.end();
+  json.member("batch_invariant", policy.batch_invariant).member("memory_budget", policy.memory_budget);
   json.member("dtype", dtype_word(policy.dtype)).member_or_null("kernel", policy.force_kernel);
   json.key("sources").begin_object(JsonWriter::Line::single);
   for (const PolicyOrigin& origin : plan.origins) json.member(origin.option, origin.source);
@@ -103,6 +104,17 @@ DecisionText decision_text(const Decision& decision) {
   return text;
 }
 
+void write_memory(JsonWriter& json, const Plan& plan) {
+  const PlanMemory memory = memory_of(plan);
+  json.key("memory").begin_object(JsonWriter::Line::single).member("weight_bytes", memory.weight_bytes);
+  json.member("scale_bytes", memory.scale_bytes).member("second_layout_bytes", memory.second_layout_bytes);
+  json.member("resident_bytes", memory.weight_bytes + memory.second_layout_bytes);
+  json.member("prepare_peak_bytes", memory.prepare_peak_bytes).member("budget_bytes", plan.policy.memory_budget);
+  json.key("workspace_bytes").begin_object(JsonWriter::Line::single);
+  for (const auto& [m, bytes] : memory.workspace_bytes) json.member(std::to_string(m), bytes);
+  json.end().end();
+}
+
 void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& shared) {
   const LayerSpec& layer = row.layer;
   const Decision& decision = *row.decision;
@@ -114,9 +126,10 @@ void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& sha
   json.key("arithmetic").raw(shared.arithmetic);
   json.key("kernels").raw(shared.kernels);
   json.key("fallback").raw(shared.fallback);
-  json.member("runnable", decision.runnable).key("shard").null();
+  json.member("runnable", decision.runnable);
+  json.key("shard").null();
   json.key("memory").begin_object(JsonWriter::Line::single).member("weight_bytes", layer.weight_bytes);
-  json.member("second_layout_bytes", decision.second_layout_bytes);
+  json.member("scale_bytes", decision.scale_bytes).member("second_layout_bytes", decision.second_layout_bytes);
   json.member("prepare_peak_bytes", decision.prepare_peak_bytes).key("workspace_bytes").raw(shared.workspace).end();
   json.key("candidates").raw(shared.candidates);
   json.end();
@@ -183,6 +196,7 @@ std::string plan_json(const Plan& plan) {
   json.end().key("warnings");
   write_warnings(json, plan.warnings);
   write_summary(json, plan);
+  write_memory(json, plan);
   json.end();
   return json.take();
 }

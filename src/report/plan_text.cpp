@@ -86,7 +86,7 @@ std::string plan_text(const Plan& plan, size_t width) {
   const std::vector<LayerGroup> groups = group_layers(plan);
   const std::vector<RunsAs> runs = runs_of(groups);
   std::string out = plan_heading(plan, width) + "\n" + group_table(groups, runs, width) + "\n" +
-                    kernel_table(runs, width) + "\n" + totals(groups, width);
+                    kernel_table(runs, width) + "\n" + totals(groups, width) + "\n" + memory_text(plan, width);
   if (!plan.skipped.empty()) {
     const auto count = static_cast<int64_t>(plan.skipped.size());
     out += "\n" + wrapped_paragraph("",

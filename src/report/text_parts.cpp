@@ -23,7 +23,8 @@ std::string backend_words(const Policy& policy) {
 std::string device_text(const DeviceProfile& device) {
   std::string text = fmt::format("{} ({}, {}", device.name, name(device.platform), device.arch);
   if (device.cores > 0) text += fmt::format(", {} cores", device.cores);
-  return text + (device.present ? ")" : "), not on this machine");
+  text += device.present ? ")" : "), not on this machine";
+  return text;
 }
 
 std::string plan_heading(const Plan& plan, size_t width) {
@@ -46,6 +47,24 @@ std::string origins_text(const Plan& plan, size_t width) {
   for (const PolicyOrigin& origin : plan.origins)
     options.push_back(fmt::format("{} = {} ({})", origin.option, origin.value, origin.source));
   return options.empty() ? "" : wrapped_paragraph("options ", printable(join(options, "; "), 2000), width);
+}
+
+std::string memory_text(const Plan& plan, size_t width) {
+  const PlanMemory memory = memory_of(plan);
+  std::string text = "weights " + format_bytes(memory.weight_bytes);
+  if (memory.scale_bytes > 0) text += " (scales " + format_bytes(memory.scale_bytes) + ")";
+  text += "; packed copies " + format_bytes(memory.second_layout_bytes);
+  if (memory.second_layout_bytes > 0 || plan.policy.memory_budget > 0)
+    text += ", while packing " + format_bytes(memory.prepare_peak_bytes);
+  if (plan.policy.memory_budget > 0) text += ", budget for second ones " + format_bytes(plan.policy.memory_budget);
+  if (!memory.workspace_bytes.empty()) {
+    const auto& [first, least] = memory.workspace_bytes.front();
+    const auto& [last, most] = memory.workspace_bytes.back();
+    text += fmt::format("; scratch {} at batch {}", format_bytes(static_cast<uint64_t>(least)), first);
+    if (last != first) text += fmt::format(", {} at {}", format_bytes(static_cast<uint64_t>(most)), last);
+  }
+  if (plan.device.memory_bytes > 0) text += "; the device has " + format_bytes(plan.device.memory_bytes);
+  return wrapped_paragraph("memory  ", text, width);
 }
 
 std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width) {

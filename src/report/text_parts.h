@@ -13,6 +13,8 @@ std::string plan_heading(const Plan& plan, size_t width);
 std::string origins_text(const Plan& plan, size_t width);
 std::string warnings_text(const std::vector<Warning>& warnings, size_t width);
 std::string quarantined_text(const std::vector<Quarantine>& quarantined, size_t width);
+// What the weights take, and what is needed beside them.
+std::string memory_text(const Plan& plan, size_t width);
 // A blank line, a heading and one wrapped line per item; "" without items.
 std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width);
 std::string device_text(const DeviceProfile& device);

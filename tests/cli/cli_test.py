@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
 VERBS = ["plan", "run", "verify", "tune", "bench", "quantize", "inspect", "diff", "kernels", "devices", "doctor", "store", "completion"]
 LATER_VERBS = []
-LATER_OPTIONS = ["--batch-invariant", "--memory-budget 1", "--tp 2"]
+LATER_OPTIONS = ["--tp 2"]
 N, K = 48, 64
 
 
@@ -166,6 +166,24 @@ class OtherRegistries(Case):
 
 
 class Usage(Case):
+    def test_memory_budget(self):
+        for size, wanted in (("0", 0), ("1024", 1024), ("2K", 2000), ("1.5KiB", 1536), ("1g", 10**9), ("1MB", 10**6)):
+            plan = self.document("plan", self.model, "--memory-budget", size)
+            self.assertEqual(plan["memory"]["budget_bytes"], wanted)
+        memory = plan["memory"]
+        self.assertEqual(memory["weight_bytes"], sum(row["memory"]["weight_bytes"] for row in plan["layers"]))
+        self.assertEqual(memory["resident_bytes"], memory["weight_bytes"] + memory["second_layout_bytes"])
+        self.assertEqual(set(memory["workspace_bytes"]), {str(m) for m in plan["policy"]["batch"]})
+        self.assertIn("memory", self.good("plan", self.model).out)
+        for wrong in ("-1", "1iB", "K", "many", "1e40"):
+            self.bad(2, "plan", self.model, "--memory-budget", wrong, names=["--memory-budget"])
+
+    def test_batch_invariant(self):
+        plan = self.document("plan", self.model, "--batch-invariant")
+        self.assertTrue(plan["policy"]["batch_invariant"])
+        for row in plan["layers"]:
+            self.assertEqual([(k["m_min"], k["m_max"]) for k in row["kernels"]], [(1, None)], row["name"])
+
     def test_no_verb_and_unknown_verbs(self):
         self.bad(2, names=["plan", "--help"])
         self.bad(2, "plam", names=["plam", "did you mean plan"])

@@ -108,6 +108,22 @@ TEST(Options, WrongValuesNameTheOption) {
   EXPECT_NE(twice.error().found.find("sm_90"), std::string::npos);
 }
 
+TEST(Options, SizesInBytes) {
+  const auto budget = [](const char* text) {
+    const auto settings = read_settings(given({{"memory-budget", {text}}}));
+    return settings.ok() ? static_cast<int64_t>(settings->policy.memory_budget) : -1;
+  };
+  EXPECT_EQ(budget("0"), 0);
+  EXPECT_EQ(budget("1073741824"), 1073741824);
+  EXPECT_EQ(budget("512MiB"), 512 << 20);
+  EXPECT_EQ(budget("512Mi"), 512 << 20);
+  EXPECT_EQ(budget("1.5G"), 1500000000);
+  EXPECT_EQ(budget("2kb"), 2000);
+  EXPECT_EQ(budget("3TiB"), int64_t{3} << 40);
+  for (const char* wrong : {"", "-1", "G", "1i", "1iB", "1.2.3", "nan", "inf", "1e99", "1 G", "0x10"})
+    EXPECT_EQ(budget(wrong), -1) << wrong;
+}
+
 TEST(Options, UnknownAndUnavailableOnesAreRefused) {
   const auto unknown = read_settings(given({{"linear-backed", {"native"}}}));
   ASSERT_FALSE(unknown.ok());

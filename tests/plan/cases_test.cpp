@@ -94,6 +94,24 @@ TEST(Case17, ARevisionThatNobodyHasVerified) {
   };
   EXPECT_TRUE(mentions(reason("sm_103"), "not verified on sm_103")) << reason("sm_103");
   EXPECT_FALSE(mentions(reason("sm_100"), "not verified"));
+
+  // Without a check on the device --strict takes the next one, or none.
+  const auto refused = plan_of(stubs, {layer}, strictly({}), elsewhere("sm_103"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(exit_code(refused.error().code), 3);
+  stubs.add(Family::fp8_block_w8a8, "stub_next", "triton");
+  const Plan strict = plan_of(stubs, {layer}, strictly({}), elsewhere("sm_103")).value();
+  EXPECT_EQ(served(strict), "stub_next 1..");
+  EXPECT_EQ(verdict(strict, "stub_block").stage, Stage::self_check);
+  EXPECT_EQ(verdict(strict, "stub_block").wanted, "sm_100");
+  EXPECT_EQ(served(plan_of(stubs, {layer}, strictly({}), elsewhere("sm_100")).value()), "stub_block 1..");
+  DeviceProfile present = elsewhere("sm_103");
+  present.present = true;
+  EXPECT_EQ(served(plan_of(stubs, {layer}, strictly({}), present).value()), "stub_block 1..")
+      << "it is checked there first";
+  Store proven;
+  proven.proofs = {{"stub_block", 1, "", layer_class(layer), "BF16", 1, 1}};
+  EXPECT_EQ(served(plan_of(stubs, {layer}, strictly({}), elsewhere("sm_103"), proven).value()), "stub_block 1..");
 }
 
 TEST(Case18, OlderThanTheKernel) {
@@ -125,6 +143,66 @@ TEST(Case21, WorksToFourRowsThenNot) {
   EXPECT_EQ(range_for(decision, 4).kernel->name, "stub_rows4");
   EXPECT_EQ(range_for(decision, 5).kernel->name, "stub_floor");
   EXPECT_EQ(range_for(decision, 512).kernel->name, "stub_floor");
+  EXPECT_TRUE(mentions(verdict(plan, "stub_floor").reason, "a large slowdown")) << verdict(plan, "stub_floor").reason;
+  EXPECT_FALSE(mentions(verdict(plan, "stub_rows4").reason, "slowdown"));
+}
+
+TEST(Case28, OnlyTheTinyLayerLeaves) {
+  for (const auto& [scheme, family, tiny] : {std::tuple(fp8_block_scheme(), Family::fp8_block_w8a8, int64_t{16}),
+                                             std::tuple(mxfp8_scheme(), Family::mxfp8, int64_t{32})}) {
+    StubRegistry stubs(Platform::cuda);
+    stubs.add(family, "stub_n128", "deep_gemm").contract.n.min = 128;
+    stubs.add(family, "stub_any", "triton");
+    for (const char* arch : {"sm_90", "sm_120"}) {
+      const Plan plan =
+          plan_of(stubs, {layer_of("a", scheme, tiny, 1024), layer_of("b", scheme, 6144, 1024)}, {}, elsewhere(arch))
+              .value();
+      EXPECT_EQ(served(plan, 0), "stub_any 1..");
+      EXPECT_EQ(served(plan, 1), "stub_n128 1..");
+      EXPECT_EQ(verdict(plan, "stub_n128").found, std::to_string(tiny));
+    }
+  }
+}
+
+TEST(Case73, BatchInvariantTakesWhatPromisesIt) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::fp8_block_w8a8, "stub_switching", "deep_gemm");
+  stubs.add(Family::fp8_block_w8a8, "stub_invariant", "triton").contract.bits_same_for_any_m = true;
+  stubs.line(Family::fp8_block_w8a8).m_min = 32;
+  Contract& rows = stubs.add(Family::fp8_block_w8a8, "stub_rows", "native").contract;
+  rows.bits_same_for_any_m = true;
+  rows.m.max = 16;
+  Policy policy;
+  policy.batch_invariant = true;
+  const LayerSpec layer = layer_of("l", fp8_block_scheme(), 4096, 4096);
+  const Plan plan = plan_of(stubs, {layer}, policy, elsewhere("sm_90")).value();
+  EXPECT_EQ(served(plan), "stub_invariant 1..");
+  for (const char* refused : {"stub_switching", "stub_rows"}) {
+    EXPECT_EQ(verdict(plan, refused).stage, Stage::policy);
+    EXPECT_EQ(verdict(plan, refused).field, "batch_invariant");
+  }
+  Store tuned;
+  for (const auto& [kernel, us] : {std::pair("stub_invariant", 90.0), std::pair("stub_switching", 1.0)})
+    tuned.times.push_back({kernel, 1, "", "checkpoint/1", layer_class(layer), "BF16", "eager", 1, 1, us, us, us, 100});
+  EXPECT_EQ(plan_of(stubs, {layer}, policy, elsewhere("sm_90"), tuned).value().hash, plan.hash)
+      << "tuning changes no bit";
+}
+
+TEST(Case73, OneActivationScaleForAllRowsIsNeverInvariant) {
+  Scheme whole = fp8_channel_scheme();
+  whole.activation->granularity = Granularity::tensor;
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::fp8_w8a8, "stub_native", "cutlass").contract.bits_same_for_any_m = true;
+  Policy policy;
+  policy.batch_invariant = true;
+  EXPECT_FALSE(plan_of(stubs, {layer_of("l", whole, 64, 64)}, policy, elsewhere("sm_90")).ok());
+  EXPECT_TRUE(plan_of(stubs, {layer_of("l", fp8_channel_scheme(), 64, 64)}, policy, elsewhere("sm_90")).ok());
+  Kernel& upgraded = stubs.add(Family::fp8_w8a8, "stub_weight_only", "marlin");
+  upgraded.activation = ActivationUse::float16;
+  upgraded.contract.bits_same_for_any_m = true;
+  const Plan plan = plan_of(stubs, {layer_of("l", whole, 64, 64)}, policy, elsewhere("sm_90")).value();
+  EXPECT_EQ(served(plan), "stub_weight_only 1..");
+  EXPECT_EQ(verdict(plan, "stub_native").field, "batch_invariant");
 }
 
 TEST(Case29, OneAwkwardLayerMovesAlone) {
