@@ -34,12 +34,13 @@ bool any_matches(std::string_view glob, const std::vector<LayerSpec>& rows) {
   return std::any_of(rows.begin(), rows.end(), [&](const LayerSpec& row) { return matches(glob, row); });
 }
 
-// What was said, and where: options of output say nothing about a plan.
+// What was said, and where: defaults were not said, and options of output say nothing about a plan.
 std::vector<PolicyOrigin> origins_of(const Options& options) {
   std::vector<PolicyOrigin> origins;
   for (const auto& [name, value] : options) {
     const OptionSpec* spec = find_option(name);
-    if (spec == nullptr || spec->use == OptionUse::front_end || name == "explain") continue;
+    if (spec == nullptr || spec->use == OptionUse::front_end || name == "explain" || value.source == "default")
+      continue;
     const std::string source = value.source == "file" && !value.written.empty() ? value.written : value.source;
     origins.push_back({name, join(value.values, ","), source});
   }

@@ -163,6 +163,7 @@ struct StoreFile::State {
     if (off() || network || refused || unwritable) return false;
     if (db.is_open() && !read_only) return true;
     if (!make_folders_for(path)) {
+      unwritable = true;
       warn("its folder cannot be created; results are kept for this process only");
       return false;
     }

@@ -2,6 +2,8 @@
 // against the float64 reference element by element. A new kernel needs no new test.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <map>
 #include <set>
@@ -175,11 +177,16 @@ TEST_P(EveryKernel, RefusesWhatIsJustOutsideAndNamesTheField) {
     }
     spec = layer.spec;
     if (!contract.groupings.empty()) {
-      spec.scheme.weight.grouping.kind = Grouping::Kind::tensor;
+      using Kind = Grouping::Kind;
+      const std::array kinds = {Kind::tensor, Kind::row, Kind::group, Kind::whole_row, Kind::block};
+      spec.scheme.weight.grouping.kind = *std::find_if(kinds.begin(), kinds.end(), [&](Kind kind) {
+        return std::find(contract.groupings.begin(), contract.groupings.end(), kind) == contract.groupings.end();
+      });
       refused(spec, "groupings");
     }
     spec = layer.spec;
-    if (!contract.groups.empty()) {
+    const Grouping::Kind kind = spec.scheme.weight.grouping.kind;
+    if (!contract.groups.empty() && (kind == Grouping::Kind::group || kind == Grouping::Kind::block)) {
       spec.scheme.weight.grouping.cols = contract.groups[0] + 1;
       refused(spec, "groups");
     }
@@ -214,10 +221,10 @@ TEST_P(EveryKernel, RefusesWhatIsJustOutsideAndNamesTheField) {
     spec.n = 0;
     refused(spec, "n");
     spec = layer.spec;
-    spec.n = spec.k = int64_t{1} << 40;
+    spec.n = int64_t{1} << 40;
     refused(spec, "max_weight_elements");
     spec = layer.spec;
-    if (!contract.zero_points) {
+    if (!contract.zero_points && spec.scheme.quantized) {
       spec.scheme.weight.symmetric = false;
       refused(spec, "zero_points");
     }

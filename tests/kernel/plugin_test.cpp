@@ -62,7 +62,7 @@ TEST(Plugins, WhatIsNoneIsRefusedInOneLine) {
             std::string::npos)
       << message(plugins + "old_plugin.so");
   EXPECT_NE(message(plugins + "none.so").find("no such file"), std::string::npos);
-  const std::string text = testing::TempDir() + "/no_library.so";
+  const std::string text = ::testing::TempDir() + "/no_library.so";
   std::ofstream(text) << "not a shared object";
   EXPECT_NE(message(text).find("that can be loaded"), std::string::npos) << message(text);
   EXPECT_NE(message("/lib/x86_64-linux-gnu/libm.so.6").find("gearshift_plugin"), std::string::npos);
@@ -74,7 +74,7 @@ TEST(Plugins, ATakenNameIsRefused) {
   mine.name = "example_bf16";
   taken.lists.front().entries.push_back({&mine, 1, 0, ""});
   // Another path, so that the file is looked at again.
-  const std::string copy = testing::TempDir() + "/example_copy.so";
+  const std::string copy = ::testing::TempDir() + "/example_copy.so";
   std::ofstream(copy, std::ios::binary) << std::ifstream(plugins + "example_plugin.so", std::ios::binary).rdbuf();
   const auto registry = with_plugins(taken, {copy});
   ASSERT_FALSE(registry.ok());

@@ -22,7 +22,7 @@ using Keys = std::vector<std::string>;
 
 TEST(PlanJson, KeysOfTheContractInOrder) {
   const Json plan = Json::parse(plan_json(test::sample_plan()));
-  EXPECT_EQ(keys(plan), (Keys{"schema", "hash", "model", "device", "policy", "layers", "warnings", "summary"}));
+  EXPECT_EQ(keys(plan), (Keys{"schema", "hash", "model", "device", "policy", "layers", "warnings", "summary", "memory"}));
   EXPECT_EQ(plan["schema"], "gearshift.plan/1");
   EXPECT_EQ(plan["hash"], "0123456789abcdef");
   EXPECT_EQ(
@@ -61,7 +61,7 @@ TEST(PlanJson, AQuantizedLayer) {
   EXPECT_EQ(
       layer["memory"],
       Json::parse(
-          R"({"weight_bytes": 331776, "second_layout_bytes": 0, "prepare_peak_bytes": 0, "workspace_bytes": {"1": 0, "256": 4096}})"));
+          R"({"weight_bytes": 331776, "scale_bytes": 0, "second_layout_bytes": 0, "prepare_peak_bytes": 0, "workspace_bytes": {"1": 0, "256": 4096}})"));
 }
 
 TEST(PlanJson, AnUnquantizedLayerAndAFallback) {
