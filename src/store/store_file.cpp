@@ -176,7 +176,10 @@ struct StoreFile::State {
       if (read_only && state != SchemaState::busy) break;
       if (state == SchemaState::current) return true;
       if ((state == SchemaState::absent || state == SchemaState::older) && create()) return true;
-      if (state == SchemaState::damaged && !put_aside()) break;
+      if (state == SchemaState::damaged) {
+        if (!put_aside()) break;
+        state = SchemaState::busy;  // out of the way, or somebody is at it: looked at again, now or with the next write
+      }
       if (state == SchemaState::newer || state == SchemaState::foreign) break;
       if (state == SchemaState::closed && --closed_left == 0) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -210,7 +213,7 @@ struct StoreFile::State {
     while (!(locked = flock(lock, LOCK_EX | LOCK_NB) == 0) && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    bool done = false;
+    bool done = !locked;  // who holds the lock puts it aside
     if (locked) {
       done = connect(SQLITE_OPEN_READWRITE, "") != SchemaState::damaged;
       db.close();
@@ -312,8 +315,10 @@ struct StoreFile::State {
       if (code != SQLITE_OK) db.execute("ROLLBACK");
     }
     if (code == SQLITE_OK) return true;
-    if (code != SQLITE_BUSY)
+    if (code != SQLITE_BUSY) {
       warn(fmt::format("cannot be written ({}); results are kept for this process only", db.message()));
+      db.close();  // another process may have put the file aside: the next write opens what is there then
+    }
     return false;
   }
 
