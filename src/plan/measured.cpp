@@ -8,7 +8,7 @@ namespace gearshift {
 
 namespace {
 
-constexpr double least_noise = 0.015;
+constexpr double least_noise = 0.02;
 
 // Of a median of normal samples: 1.253 sigma / sqrt(n), with sigma from the 10th and 90th percentile, 2.563 sigma
 // apart.

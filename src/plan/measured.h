@@ -14,7 +14,7 @@ int64_t bucket_of(int64_t m, const std::vector<int64_t>& points);
 inline constexpr int kFewestSamples = 5;
 
 // Whether `challenger` is faster by more than noise: three times the standard error of the difference of the medians,
-// at least 1.5 %, which is what two runs of one program differ by. Ties go to the incumbent.
+// at least 2 %, which is what two runs of one program differ by. Ties go to the incumbent.
 bool beats(const MeasuredTime& challenger, const MeasuredTime& incumbent);
 
 // "nvfp4_rows16_dot4/1": how rows of a store name a layout.
