@@ -8,6 +8,7 @@
 #include "base/math.h"
 #include "format/bf16.h"
 #include "format/fp16.h"
+#include "layer/stored_sizes.h"
 
 namespace gearshift {
 
@@ -70,49 +71,6 @@ int64_t code_bytes(const Scheme& scheme, int64_t n, int64_t k, DType float_dtype
       return n * ceil_div(k * 6, 8);
   }
   return 0;
-}
-
-int64_t scale_count(const Grouping& grouping, int64_t n, int64_t k) {
-  switch (grouping.kind) {
-    case Grouping::Kind::tensor:
-      return 1;
-    case Grouping::Kind::row:
-    case Grouping::Kind::whole_row:
-      return n;
-    case Grouping::Kind::group:
-      return n * ceil_div(k, grouping.cols);
-    case Grouping::Kind::block:
-      return ceil_div(n, grouping.rows) * ceil_div(k, grouping.cols);
-  }
-  return 0;
-}
-
-int64_t groups_along_k(const Grouping& grouping, int64_t k) {
-  const bool grouped = grouping.kind == Grouping::Kind::group || grouping.kind == Grouping::Kind::block;
-  return grouped ? ceil_div(k, grouping.cols) : 1;
-}
-
-// Zero points come packed like the codes, or one a byte or word beside each scale.
-int64_t zero_point_bytes(const WeightScheme& weight, int64_t n, int64_t k, DType dtype) {
-  const int64_t groups = groups_along_k(weight.grouping, k);
-  const int code_bits = bits(weight.format);
-  switch (weight.storage) {
-    case Storage::dense_bits:
-    case Storage::word_bits:
-      if (dtype != DType::i32) break;
-      return (weight.storage == Storage::dense_bits ? ceil_div(n * code_bits, 32) : ceil_div(n, 32 / code_bits)) *
-             groups * 4;
-    case Storage::gptq_v1:
-    case Storage::gptq_v2:
-      return groups * ceil_div(n * code_bits, 32) * 4;
-    case Storage::awq:
-    case Storage::quark_order:
-    case Storage::quark_reorder:
-      return groups * ceil_div(n, 8) * 4;
-    default:
-      break;
-  }
-  return scale_count(weight.grouping, n, k) * (bits(dtype) / 8);
 }
 
 // How zero points of such a layer are stored where no tensor says.

@@ -4,49 +4,15 @@
 
 #include <algorithm>
 
-#include "base/math.h"
 #include "base/text.h"
 #include "kernel/reference/decode.h"
+#include "layer/stored_sizes.h"
 
 namespace gearshift {
 
 namespace {
 
 bool is_gptq(Storage storage) { return storage == Storage::gptq_v1 || storage == Storage::gptq_v2; }
-
-int64_t groups_along_k(const LayerSpec& layer) {
-  const Grouping& grouping = layer.scheme.weight.grouping;
-  const bool grouped = grouping.kind == Grouping::Kind::group || grouping.kind == Grouping::Kind::block;
-  return grouped ? ceil_div(layer.k, grouping.cols) : 1;
-}
-
-// Bytes of a zero point for each scale, as an asymmetric layer of this storage holds them.
-int64_t bytes_of_table(const LayerSpec& layer, int64_t n, DType dtype) {
-  const WeightScheme& weight = layer.scheme.weight;
-  const int64_t groups = groups_along_k(layer), code = bits(weight.format);
-  switch (weight.storage) {
-    case Storage::dense_bits:
-      if (dtype == DType::i32) return ceil_div(n * code, 32) * groups * 4;
-      break;
-    case Storage::word_bits:
-      if (dtype == DType::i32) return ceil_div(n, 32 / code) * groups * 4;
-      break;
-    case Storage::gptq_v1:
-    case Storage::gptq_v2:
-      return groups * ceil_div(n * code, 32) * 4;
-    case Storage::awq:
-    case Storage::quark_order:
-    case Storage::quark_reorder:
-      return groups * ceil_div(n, 8) * 4;
-    default:
-      break;
-  }
-  const Grouping& grouping = weight.grouping;
-  const int64_t rows = grouping.kind == Grouping::Kind::tensor  ? 1
-                       : grouping.kind == Grouping::Kind::block ? ceil_div(n, grouping.rows)
-                                                                : n;
-  return rows * groups * bits(dtype) / 8;
-}
 
 std::string_view reading_of(Storage storage) {
   switch (storage) {
@@ -71,7 +37,8 @@ std::optional<std::string> contradicting_zero_points(const LayerSpec& layer, int
   const size_t dot = stored.name.rfind('.');
   const std::string tensor = printable(dot == std::string::npos ? stored.name : stored.name.substr(dot + 1));
   const bool integers = stored.dtype == DType::i32 || stored.dtype == DType::i8 || stored.dtype == DType::u8;
-  if (!integers || static_cast<int64_t>(bytes.size()) != bytes_of_table(layer, n, stored.dtype))
+  if (!integers ||
+      static_cast<int64_t>(bytes.size()) != zero_point_bytes(layer.scheme.weight, n, layer.k, stored.dtype))
     return fmt::format("{} holds {} {} that are not 0; the weights are symmetric, which settles it: it is not used",
                        tensor, name(stored.dtype), to_string(stored.shape));
 
@@ -85,7 +52,7 @@ std::optional<std::string> contradicting_zero_points(const LayerSpec& layer, int
   part.zero_point_dtype = stored.dtype;
   const LayerWeights as_stored{&asymmetric, {part}}, as_implied{&layer, {part}};
   const StoredWeights found(as_stored, 0), wanted(as_implied, 0);
-  const int64_t groups = groups_along_k(layer);
+  const int64_t groups = groups_along_k(layer.scheme.weight.grouping, layer.k);
   for (int64_t group = 0; group < groups; ++group) {
     for (int64_t row = 0; row < n; ++row) {
       const int32_t zero = found.zero_point(row, group), implied = wanted.zero_point(row, group);
