@@ -39,7 +39,6 @@ void write_row(JsonWriter& json, const BenchRow& row, bool of_model) {
 }  // namespace
 
 std::string bench_json(const BenchReport& report) {
-  using Line = JsonWriter::Line;
   const bool of_model = !report.plan.model_path.empty();
   JsonWriter json;
   json.begin_object().member("schema", "gearshift.bench/1").key("device");
@@ -53,14 +52,8 @@ std::string bench_json(const BenchReport& report) {
   for (const BenchRow& row : report.rows) write_row(json, row, of_model);
   json.end();
   if (of_model) {
-    json.key("stack").begin_array();
-    for (const StackTime& time : report.stack) {
-      json.begin_object(Line::single).member("m", time.m).member("total_us", rounded(time.total_us, 3));
-      json.key("share").begin_object();
-      for (const auto& [family, share] : time.share_by_family) json.member(family, rounded(share, 6));
-      json.end().end();
-    }
-    json.end();
+    json.key("stack");
+    write_stack(json, report.stack);
   }
   json.list("notes", report.notes).key("warnings");
   write_warnings(json, report.plan.warnings);

@@ -152,6 +152,17 @@ void write_warnings(JsonWriter& json, const std::vector<Warning>& warnings) {
   json.end();
 }
 
+void write_stack(JsonWriter& json, const std::vector<StackTime>& stack) {
+  json.begin_array();
+  for (const StackTime& time : stack) {
+    json.begin_object(JsonWriter::Line::single).member("m", time.m).member("total_us", rounded(time.total_us, 3));
+    json.key("share").begin_object();
+    for (const auto& [family, share] : time.share_by_family) json.member(family, rounded(share, 6));
+    json.end().end();
+  }
+  json.end();
+}
+
 void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quarantined) {
   json.begin_array();
   for (const Quarantine& q : quarantined) {

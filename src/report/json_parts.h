@@ -11,6 +11,7 @@ void write_build(JsonWriter& json);
 void write_scheme(JsonWriter& json, const LayerSpec& layer);
 void write_warnings(JsonWriter& json, const std::vector<Warning>& warnings);
 void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quarantined);
+void write_stack(JsonWriter& json, const std::vector<StackTime>& stack);
 // The members of one measured row, inside an open object.
 void write_measurement(JsonWriter& json, const Measurement& row);
 void write_measurements(JsonWriter& json, const std::vector<Measurement>& rows);
