@@ -22,11 +22,6 @@ namespace {
 
 const char* c_text(std::string_view literal) { return literal.data(); }  // names of enumerators are literals
 
-std::string_view grouping_text(Grouping::Kind kind) {
-  constexpr std::array<std::string_view, 5> words = {"tensor", "row", "group", "whole_row", "block"};
-  return words[static_cast<size_t>(kind)];
-}
-
 gearshift_bytes bytes_of(ByteView view) { return {view.data(), view.size()}; }
 
 gearshift_part part_of(const PartWeights& part) {
@@ -64,7 +59,7 @@ gearshift_layer layer_with(const LayerSpec& spec, const std::vector<gearshift_pa
   layer.family = c_text(name(spec.family));
   layer.weight_format = c_text(name(weight.format));
   layer.storage = c_text(name(weight.storage));
-  layer.grouping = c_text(grouping_text(weight.grouping.kind));
+  layer.grouping = c_text(name(weight.grouping.kind));
   layer.group_rows = weight.grouping.rows;
   layer.group_cols = weight.grouping.cols;
   layer.symmetric = weight.symmetric;
@@ -240,7 +235,8 @@ void read_contract(const gearshift_kernel& descriptor, DescriptorReader& reader,
   contract.weight_formats = reader.list("weight_formats", descriptor.weight_formats, format, "a weight format");
   contract.storages = reader.list("storages", descriptor.storages,
                                   parser(Storage::dense_transposed, [](Storage s) { return name(s); }), "a storage");
-  contract.groupings = reader.list("groupings", descriptor.groupings, parser(Grouping::Kind::block, grouping_text),
+  contract.groupings = reader.list("groupings", descriptor.groupings,
+                                   parser(Grouping::Kind::block, [](Grouping::Kind k) { return name(k); }),
                                    "tensor, row, group, whole_row or block");
   contract.groups = reader.list("groups", descriptor.groups, number, "numbers");
   contract.weight_dtypes = reader.list("weight_dtypes", descriptor.weight_dtypes, dtype, "an element type");
