@@ -2,10 +2,9 @@
 //
 // int8 activations by the checkpoint's recipe, integer dots, one scaling per group at most. For many rows: a block of
 // weights is decoded once for all of them.
-#include "kernel/cpu/isa.h"
 #include "kernel/cpu/kernels.h"
 #include "kernel/cpu/stage/recipe.h"
-#include "kernel/layout/nibbles_rows16.h"
+#include "kernel/four_bit_weights.h"
 
 namespace gearshift {
 
@@ -16,19 +15,15 @@ constexpr Recipe kRecipe{Route::dot_panel, ActivationUse::as_checkpoint, &cpu_w4
 Kernel make() {
   Kernel kernel = make_kernel<kRecipe>("cpu_int4_a8_dot_panel");
   kernel.families = {Family::w4a8};
-  kernel.layout = &nibbles_rows16;
   Contract& contract = kernel.contract;
-  contract.weight_formats = {Format::int4, Format::uint4};
+  take_int4_weights(contract);
   contract.storages = {Storage::nibbles,      Storage::dense_bits,  Storage::word_bits,
                        Storage::gptq_v1,      Storage::gptq_v2,     Storage::awq,
                        Storage::rows_in_byte, Storage::quark_order, Storage::quark_reorder};
-  contract.groupings = {Grouping::Kind::group, Grouping::Kind::row, Grouping::Kind::whole_row};
-  contract.groups = {32, 64, 128, 256, 512, 1024};
   contract.scale_dtypes = {DType::f32, DType::f16, DType::bf16};
   contract.activation_formats = {Format::int8};
   contract.activation_granularities = {Granularity::tensor, Granularity::token};
   contract.zero_points = contract.asymmetric_activations = false;
-  contract.verified = verified_processors();
   kernel.formula = "y = (int8(x) . W) * s * sx + bias, int32 dots, scaled per group, fp32 sums";
   return kernel;
 }

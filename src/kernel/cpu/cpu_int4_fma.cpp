@@ -2,10 +2,9 @@
 //
 // Four-bit integers in every order that checkpoints have them, activations as the checkpoint has them. For few rows:
 // weights are decoded in registers.
-#include "kernel/cpu/isa.h"
 #include "kernel/cpu/kernels.h"
 #include "kernel/cpu/stage/recipe.h"
-#include "kernel/layout/nibbles_rows16.h"
+#include "kernel/four_bit_weights.h"
 
 namespace gearshift {
 
@@ -16,16 +15,12 @@ constexpr Recipe kRecipe{Route::float_registers, ActivationUse::as_checkpoint, &
 Kernel make() {
   Kernel kernel = make_kernel<kRecipe>("cpu_int4_fma");
   kernel.families = {Family::mixed_precision, Family::w4a8};
-  kernel.layout = &nibbles_rows16;
   Contract& contract = kernel.contract;
-  contract.weight_formats = {Format::int4, Format::uint4};
+  take_int4_weights(contract);
   contract.storages = {Storage::nibbles,      Storage::dense_bits,  Storage::word_bits,
                        Storage::gptq_v1,      Storage::gptq_v2,     Storage::awq,
                        Storage::rows_in_byte, Storage::quark_order, Storage::quark_reorder};
-  contract.groupings = {Grouping::Kind::group, Grouping::Kind::row, Grouping::Kind::whole_row};
-  contract.groups = {32, 64, 128, 256, 512, 1024};
   contract.scale_dtypes = {DType::f32, DType::f16, DType::bf16};
-  contract.verified = verified_processors();
   kernel.formula = "y = x * ((q - z) * s)^T + bias, fp32, one scaling per group";
   return kernel;
 }

@@ -1,6 +1,7 @@
 // y = x * ((q - z) * s)^T + bias for 4-bit integers in groups; the product with the scale is rounded to the operand.
 #include "kernel/cuda/emulation.h"
 #include "kernel/cuda/kernels.h"
+#include "kernel/four_bit_weights.h"
 #include "kernel/layout/int4_rows16_mma.h"
 
 namespace gearshift {
@@ -10,9 +11,7 @@ namespace {
 Kernel make() {
   Kernel kernel = make_cuda_emulation("sm80_int4_w4a16_emulation", ActivationUse::as_checkpoint, int4_rows16_mma);
   kernel.families = {Family::mixed_precision};
-  kernel.contract.weight_formats = {Format::int4, Format::uint4};
-  kernel.contract.groupings = {Grouping::Kind::group, Grouping::Kind::row, Grouping::Kind::whole_row};
-  kernel.contract.groups = {32, 64, 128, 256, 512, 1024};
+  take_int4_weights(kernel.contract);
   kernel.contract.scale_dtypes = {DType::bf16, DType::f16};
   kernel.contract.k.multiple = 16;
   kernel.contract.act_order = kernel.contract.pre_scale = kernel.contract.partial_groups = false;

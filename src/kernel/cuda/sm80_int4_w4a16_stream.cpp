@@ -2,6 +2,7 @@
 // integers in bf16, their fp32 sums per group are multiplied by the scale as stored (stage/stream.cuh).
 #include "kernel/cuda/kernels.h"
 #include "kernel/cuda/stream.h"
+#include "kernel/four_bit_weights.h"
 #include "kernel/layout/int4_rows16_mma.h"
 
 namespace gearshift {
@@ -11,9 +12,7 @@ namespace {
 Kernel make() {
   Kernel kernel = make_cuda_stream("sm80_int4_w4a16_stream", ActivationUse::as_checkpoint, int4_rows16_mma);
   kernel.families = {Family::mixed_precision};
-  kernel.contract.weight_formats = {Format::int4, Format::uint4};
-  kernel.contract.groupings = {Grouping::Kind::group, Grouping::Kind::row, Grouping::Kind::whole_row};
-  kernel.contract.groups = {32, 64, 128, 256, 512, 1024};
+  take_int4_weights(kernel.contract);
   kernel.contract.scale_dtypes = {DType::bf16, DType::f16};
   kernel.contract.k.multiple = 16;
   kernel.formula = "y = sum_g s_g (x . (q - z))_g + bias, bf16 tensor cores, fp32 sums";

@@ -3,6 +3,7 @@
 // exact.
 #include "kernel/cuda/kernels.h"
 #include "kernel/cuda/stream.h"
+#include "kernel/four_bit_weights.h"
 #include "kernel/layout/mxfp4_rows16_mma.h"
 
 namespace gearshift {
@@ -12,11 +13,7 @@ namespace {
 Kernel make() {
   Kernel kernel = make_cuda_stream("sm80_mxfp4_stream", ActivationUse::as_checkpoint, mxfp4_rows16_mma);
   kernel.families = {Family::mxfp4};
-  kernel.contract.weight_formats = {Format::e2m1};
-  kernel.contract.storages = {Storage::nibbles};
-  kernel.contract.groupings = {Grouping::Kind::group};
-  kernel.contract.groups = {32};
-  kernel.contract.scale_dtypes = {DType::f8_e8m0};
+  take_mxfp4_weights(kernel.contract);
   kernel.contract.k.multiple = 32;
   kernel.formula = "y = (quantize(x) . W) * 2^Sw + bias, bf16 tensor cores, fp32 sums";
   return kernel;

@@ -2,6 +2,7 @@
 // cores (stage/stream.cuh), exactly: a code times its scale has six significant bits.
 #include "kernel/cuda/kernels.h"
 #include "kernel/cuda/stream.h"
+#include "kernel/four_bit_weights.h"
 #include "kernel/layout/nvfp4_rows16_mma.h"
 
 namespace gearshift {
@@ -11,11 +12,7 @@ namespace {
 Kernel make() {
   Kernel kernel = make_cuda_stream("sm80_nvfp4_w4a16_stream", ActivationUse::float16, nvfp4_rows16_mma);
   kernel.families = {Family::nvfp4_w4a16, Family::nvfp4_w4a4};
-  kernel.contract.weight_formats = {Format::e2m1};
-  kernel.contract.storages = {Storage::nibbles};
-  kernel.contract.groupings = {Grouping::Kind::group};
-  kernel.contract.groups = {16};
-  kernel.contract.scale_dtypes = {DType::f8_e4m3};
+  take_nvfp4_weights(kernel.contract);
   kernel.contract.k.multiple = 16;
   kernel.formula = "y = (x . W) * Sw / gw + bias, bf16 tensor cores, fp32 sums";
   return kernel;

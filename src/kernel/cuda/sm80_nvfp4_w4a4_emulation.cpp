@@ -2,6 +2,7 @@
 // last, per part.
 #include "kernel/cuda/emulation.h"
 #include "kernel/cuda/kernels.h"
+#include "kernel/four_bit_weights.h"
 #include "kernel/layout/nvfp4_rows16_mma.h"
 
 namespace gearshift {
@@ -11,11 +12,7 @@ namespace {
 Kernel make() {
   Kernel kernel = make_cuda_emulation("sm80_nvfp4_w4a4_emulation", ActivationUse::as_checkpoint, nvfp4_rows16_mma);
   kernel.families = {Family::nvfp4_w4a4};
-  kernel.contract.weight_formats = {Format::e2m1};
-  kernel.contract.storages = {Storage::nibbles};
-  kernel.contract.groupings = {Grouping::Kind::group};
-  kernel.contract.groups = {16};
-  kernel.contract.scale_dtypes = {DType::f8_e4m3};
+  take_nvfp4_weights(kernel.contract);
   kernel.contract.activation_formats = {Format::e2m1};
   kernel.contract.k.multiple = 16;
   kernel.contract.act_order = kernel.contract.pre_scale = kernel.contract.partial_groups = false;

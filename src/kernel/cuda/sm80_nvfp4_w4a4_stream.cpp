@@ -2,6 +2,7 @@
 // which is exact, and meets weights that are decoded on their way from memory to the tensor cores (stage/stream.cuh).
 #include "kernel/cuda/kernels.h"
 #include "kernel/cuda/stream.h"
+#include "kernel/four_bit_weights.h"
 #include "kernel/layout/nvfp4_rows16_mma.h"
 
 namespace gearshift {
@@ -11,11 +12,7 @@ namespace {
 Kernel make() {
   Kernel kernel = make_cuda_stream("sm80_nvfp4_w4a4_stream", ActivationUse::as_checkpoint, nvfp4_rows16_mma);
   kernel.families = {Family::nvfp4_w4a4};
-  kernel.contract.weight_formats = {Format::e2m1};
-  kernel.contract.storages = {Storage::nibbles};
-  kernel.contract.groupings = {Grouping::Kind::group};
-  kernel.contract.groups = {16};
-  kernel.contract.scale_dtypes = {DType::f8_e4m3};
+  take_nvfp4_weights(kernel.contract);
   kernel.contract.activation_formats = {Format::e2m1};
   kernel.contract.k.multiple = 16;
   kernel.formula = "y = (nvfp4(x) . W) * Sw / (gx * gw) + bias, bf16 tensor cores, fp32 sums";

@@ -5,6 +5,7 @@
 // does what is left after the correction. Then vpmaddwd joins the lanes, and the unit is scaled: every version gives
 // the same bits as long as a scale holds for 32 columns or fewer.
 #include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
 #if defined(__x86_64__)

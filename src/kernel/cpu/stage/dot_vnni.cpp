@@ -1,5 +1,6 @@
 // Integer dots in 512 bits: vpdpbusd adds four products of unsigned codes of weights and signed codes of x to int32.
 #include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
 #if defined(__x86_64__)

@@ -4,6 +4,7 @@
 // b, row 1 column a, row 1 column b, ...: x enters as broadcast pairs, and one horizontal addition per span sets it
 // right.
 #include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
 #if defined(__x86_64__)

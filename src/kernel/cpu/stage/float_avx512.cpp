@@ -1,5 +1,6 @@
 // Exact activations in 512 bits: fp32 through a table of sixteen values, or bf16 pairs through one of thirty-two.
 #include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
 #if defined(__x86_64__)

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "gearshift/kernel.h"
+#include "kernel/cpu/isa.h"
 #include "kernel/cpu/stage/pieces.h"
+#include "kernel/layout/nibbles_rows16.h"
 
 namespace gearshift {
 
@@ -30,8 +32,10 @@ Kernel make_kernel(std::string_view name) {
   kernel.name = name;
   kernel.backend = "native";
   kernel.activation = recipe.use;
+  kernel.layout = &nibbles_rows16;
   kernel.contract.dtypes = {DType::f32, DType::f16, DType::bf16};
   kernel.contract.bits_same_for_any_m = true;
+  kernel.contract.verified = verified_processors();
   kernel.workspace_bytes = [](const LayerSpec& layer, int64_t m, int threads) {
     return recipe_workspace(recipe, layer, m, threads);
   };

@@ -65,13 +65,4 @@ WidePieces wide_bf16_dot();
 WidePieces wide_e4m3_dot();
 #endif
 
-// Calls f.operator()<w>() for the w in 1..Most that is asked for.
-template <int Most, class F>
-inline void with_width(int64_t w, const F& f) {
-  if constexpr (Most > 1) {
-    if (w < Most) return with_width<Most - 1>(w, f);
-  }
-  f.template operator()<Most>();
-}
-
 }  // namespace gearshift

@@ -3,6 +3,7 @@
 // e4m3 is widened through fp16: sign and seven bits moved next to fp16's exponent are the value over 256, subnormals
 // included, and the conversion instruction knows subnormals; `unit` makes up for the 256.
 #include "kernel/cpu/stage/wide.h"
+#include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
 #if defined(__x86_64__)
@@ -96,7 +97,7 @@ GEARSHIFT_AVX2 void multiply_256(const WideArgs& args) {
 
 template <WideCode code>
 void multiply_avx2(const WideArgs& args) {
-  with_width<kRows256>(args.w, [&]<int W>() { multiply_256<W, code>(args); });
+  with_rows<kRows256>(args.w, [&]<int W>() { multiply_256<W, code>(args); });
 }
 
 // ---- AVX-512, and its dots of bf16 pairs
@@ -192,7 +193,7 @@ GEARSHIFT_AVX512 void multiply_512(const WideArgs& args) {
 
 template <WideCode code>
 void multiply_avx512(const WideArgs& args) {
-  with_width<kRows512>(args.w, [&]<int W>() { multiply_512<W, code>(args); });
+  with_rows<kRows512>(args.w, [&]<int W>() { multiply_512<W, code>(args); });
 }
 
 // As an instruction: compilers copy the tied accumulator of the intrinsic around.
@@ -230,7 +231,7 @@ GEARSHIFT_BF16 void multiply_pairs(const WideArgs& args) {
 }
 
 void multiply_dot(const WideArgs& args) {
-  with_width<kRowsDot>(args.w, [&]<int W>() { multiply_pairs<W>(args); });
+  with_rows<kRowsDot>(args.w, [&]<int W>() { multiply_pairs<W>(args); });
 }
 
 // The lower halves of fp32 numbers that bf16 holds are zero: two columns of a row fit one dword.

@@ -1,5 +1,6 @@
 // int8 weights with int8 or wider activations: exact int32 sums of (q + 128) * x; the caller takes 128 * sum(x) off.
 #include "kernel/cpu/stage/wide.h"
+#include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
 #if defined(__x86_64__)
@@ -49,7 +50,7 @@ GEARSHIFT_AVX2 void multiply_madd(const WideArgs& args) {
 }
 
 void multiply_avx2(const WideArgs& args) {
-  with_width<kMaddRows>(args.w, [&]<int W>() { multiply_madd<W>(args); });
+  with_rows<kMaddRows>(args.w, [&]<int W>() { multiply_madd<W>(args); });
 }
 
 // ---- AVX-512 VNNI ---------------------------------------------------------------------------------------------------
@@ -93,7 +94,7 @@ GEARSHIFT_VNNI void multiply_dot(const WideArgs& args) {
 }
 
 void multiply_vnni(const WideArgs& args) {
-  with_width<kDotRows>(args.w, [&]<int W>() { multiply_dot<W>(args); });
+  with_rows<kDotRows>(args.w, [&]<int W>() { multiply_dot<W>(args); });
 }
 
 }  // namespace
