@@ -29,6 +29,7 @@ struct DeviceProfile {
   Isa isa = Isa::portable;           // CPUs only
   std::vector<std::string> aliases;  // names accepted by --device
   bool present = false;              // this machine has it
+  std::string other_identity;        // the device that a management library lists at the same index, where it is another one; shown, never asked
   int cores = 0;                     // CPU cores this process may use, or multiprocessors; 0 unknown
   uint64_t memory_bytes = 0;         // 0 unknown
   double read_gbytes_per_s = 0;      // memory bandwidth as published, 10^9 bytes a second; 0 unknown

@@ -32,6 +32,9 @@ struct PartWeights {
   DType pre_scale_dtype = DType::bf16;
   ByteView bias;                         // [n] of bias_dtype; empty: none
   DType bias_dtype = DType::bf16;
+  // Of a shard that begins inside a scale tile of the whole layer: how far inside, in rows and columns.
+  int64_t tile_row = 0, tile_col = 0;
+  int64_t tile_cols = 0;                 // scales along K in the table; 0: as many as K needs
 };
 
 // The weights of one linear layer, or of one expert: parts lie side by side along N (or interleaved, see the spec).
@@ -128,6 +131,13 @@ struct Bounds {
   int64_t multiple = 1;
 };
 
+// An operation that a kernel needs besides its own, such as the quantizer of its activations: of each role one at least must
+// have code for the device.
+struct HelperOp {
+  std::string_view role, name;
+  std::vector<std::string_view> targets;
+};
+
 // What may end where a scale group does not. Full K is the layer's, local K that of the part a rank holds.
 enum class GroupFit : uint8_t {
   anywhere,
@@ -144,6 +154,11 @@ struct Contract {
   // stages policy and build
   std::vector<std::string_view> packages;      // all of them
   std::vector<FactTest> facts;                 // all of them; each says its stage
+  // stage build: the code that this build holds. "sm_90": that major revision from 9.0 up; "sm_90a": exactly 9.0; "sm_100f":
+  // the family of 10.0; "compute_90": anything from 9.0 up, compiled by the driver; "gfx942": exactly that; "none" alone: a build without
+  // code for this platform. Empty: nothing to ask (processors, kernels that are only planned with)
+  std::vector<std::string_view> targets;
+  std::vector<HelperOp> helpers;
   // stage device
   Isa isa = Isa::portable;                     // CPU kernels: the least instruction set
   std::vector<CapabilityRange> capabilities;   // not asked where the device has none
@@ -176,6 +191,7 @@ struct Contract {
   bool asymmetric_activations = true;
   bool both_per_tensor = true;                 // weights and activations with one scale each
   std::vector<ConditionalContract> where;      // more fields, for some circumstances only
+  bool shard_offset = false;                   // reads PartWeights::tile_row and tile_col: shards that begin inside a scale tile
   // facts, not gates
   bool bits_same_for_any_m = false;            // a row's bits do not depend on the other rows
   bool capture_safe = false;                   // may be recorded in a CUDA graph
@@ -212,6 +228,12 @@ struct RunArgs {
   std::string_view tactic;                 // a drop-in variant by name; "": the kernel chooses
 };
 
+// Why a kernel may not serve a layer.
+struct Refusal {
+  Stage stage = Stage::layer;
+  std::string field, found, wanted, reason;
+};
+
 struct Kernel {
   std::string_view name;                   // the stem of its file
   std::string_view backend;                // "native", "emulation", "reference"
@@ -232,19 +254,14 @@ struct Kernel {
   std::string_view formula;                // one line: what it computes
   std::vector<std::string_view> notes;     // what no field says, for kernels that are only planned with
   std::string_view source;                 // where their contract comes from
-  std::string_view code_targets;           // devices with code of their own: what this build holds ("sm_80 sm_90a"); "none"
   std::vector<std::string_view> tactics;   // names that RunArgs::tactic takes
+  // What no contract field can say; nullptr: nothing. May throw: that is a no for this kernel alone.
+  std::optional<Refusal> (*probe)(const LayerSpec& layer, const DeviceProfile& device, DType dtype) = nullptr;
 };
 
-// Whether code for one of `targets` ("sm_80 sm_90a") runs on a device of this arch: "sm_80" on any 8.x, "sm_90a" on 9.0 alone.
-bool code_covers(std::string_view targets, std::string_view arch);
-
-// Why a kernel may not serve a layer.
-struct Refusal {
-  Stage stage = Stage::layer;
-  std::string field, found, wanted, reason;
-};
-// Checks every contract field but M, up to a stage; nullopt: accepted.
+// True when code for `target` runs on a device of `arch`.
+bool target_covers(std::string_view target, std::string_view arch);
+// Checks every contract field but M, up to a stage, then the probe; nullopt: accepted. Never throws.
 std::optional<Refusal> refuses(const Kernel& kernel, const LayerCase& layer_case, Stage last = Stage::layer);
 // The same where nothing has to be assumed.
 std::optional<Refusal> refuses(const Kernel& kernel, const LayerSpec& layer, const DeviceProfile& device, DType dtype);
@@ -310,6 +327,7 @@ struct RegistryRules {
   bool host_stands_in = true;             // a platform without lists is served by the host's references
   bool expert_lists = false;              // expert layers have lists of their own
   bool emulation_is_expected = false;     // slow kernels warn only where a faster one was ruled out
+  bool rescues_shards = true;             // padding and 16-bit weights for shards that no kernel takes as they are
   bool folds_backend_names = false;       // upper case and '-' are taken as lower case and '_'
   RequestRules linear, experts;
   std::string_view disabling_fact;        // kernels left out by exact name, separated by commas

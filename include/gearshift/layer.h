@@ -4,6 +4,8 @@
 // y[M,N] = x[M,K] * W[N,K]^T + bias[N].
 #pragma once
 
+#include <memory>
+
 #include "gearshift/base.h"
 
 namespace gearshift {
@@ -132,6 +134,22 @@ std::string_view name(LayerKind kind);
 // How a row's outputs come from its parts.
 enum class RowOrder : uint8_t { concatenated, interleaved /* gpt-oss: row 2i gate, 2i+1 up */ };
 
+struct LayerSpec;
+
+// Which dimension tensor parallelism divides: outputs (N), inputs (K), or neither (every rank holds the whole layer).
+enum class Split : uint8_t { none, column, row };
+std::string_view name(Split split);
+
+// What a layer is a part of, where a tensor-parallel rank holds only that part.
+struct Shard {
+  int64_t tp = 1;
+  Split split = Split::none;
+  bool uneven = false;                     // the dimension does not divide: the last rank has less, zeros fill it up
+  bool offset = false;                     // some rank begins inside a scale group or block of the whole layer
+  bool aligned = false;                    // filled up so that every rank begins with a scale tile
+  std::shared_ptr<const LayerSpec> whole;  // before the split
+};
+
 // One row of a plan. Linear: modules.size() parts side by side along N. Experts: `experts` times the parts, expert-major
 // (modules[e * parts + p]); or, stored as one stack (`stacked`), a single module whose tensors have a leading expert axis.
 struct LayerSpec {
@@ -147,6 +165,7 @@ struct LayerSpec {
   Scheme scheme;
   std::vector<Module> modules;
   uint64_t weight_bytes = 0;       // codes and scales as stored, tensor-wide scalars left out
+  std::optional<Shard> shard;      // set by shard(): n, k, modules and bytes are those of one rank
 };
 
 // A module whose scheme Gearshift recognises and does not load.
@@ -172,6 +191,11 @@ Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown
 // experts of a layer -> one row each for gate_up and down). Any two or more present siblings with equal K and scheme
 // join; nothing else does. Order: natural; a fused row stands where its first part would.
 std::vector<LayerSpec> fuse(std::vector<LayerSpec> layers);
+
+// What one of `tp` ranks holds of a layer. q, k, v, gate, up, in_proj and heads divide by columns of y, each part on its
+// own; o, out, down and w2 by columns of x; all others not at all. Ranks have equal shapes, those of the first; with an
+// index tensor (act-order) each keeps the whole scale table. REQUIRES: tp >= 1, layer.shard is not set.
+LayerSpec shard(const LayerSpec& layer, int64_t tp);
 
 // Layers with equal keys get equal decisions: family, shape, parts' row counts, scheme, bias, experts.
 std::string layer_class(const LayerSpec& layer);

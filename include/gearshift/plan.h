@@ -33,6 +33,7 @@ struct Policy {
   bool single_kernel = false;
   bool batch_invariant = false;                                 // a row's bits never depend on the others; one kernel for all
   uint64_t memory_budget = 0;                                   // bytes that second packed layouts may take in all
+  int64_t tp = 0;                                               // the degree that the rows are shards of; 0: whole layers
   DType dtype = DType::bf16;                                    // activations and outputs
   std::string force_kernel;                                     // run --kernel K: only this one
   int threads = 1;                                              // for workspace sizes
@@ -60,6 +61,23 @@ struct PlannedRange {
   std::string_view activation;       // what enters the product: "bf16", "nvfp4", "fp8" ...
 };
 
+// How a shard is served that tensor parallelism left with an awkward shape.
+enum class Rescue : uint8_t {
+  partial_group,      // the kernel takes a scale group that ends (or begins) inside
+  padding,            // zeros around weights, scales and activations; outputs are cut
+  shared_scale_tile,  // ranks that lie inside one scale block hold its scale each
+  dequantised         // 16-bit weights, made once
+};
+std::string_view name(Rescue rescue);
+
+struct PlannedRescue {
+  Rescue kind = Rescue::padding;
+  int64_t n = 0, k = 0;              // as the kernel sees the shard
+  uint64_t extra_bytes = 0;          // of weights and scales, on one rank
+  std::string field, found, wanted;  // the number in the way
+  std::string reason;
+};
+
 struct PlanFallback {
   std::string requested, reason;
 };
@@ -74,6 +92,7 @@ struct Decision {
   std::string_view weight_arithmetic, activation_arithmetic, accumulator;
   std::string_view differs;                   // "", "activation_upgraded", "weights_requantized"
   bool runnable = false;                      // this machine can execute the choice now
+  std::optional<PlannedRescue> rescue;        // of a shard
   uint64_t scale_bytes = 0;                   // part of the layer's weight_bytes
   uint64_t second_layout_bytes = 0;           // packed copies beside the checkpoint's mapped bytes
   uint64_t prepare_peak_bytes = 0;            // most that is allocated while packing
@@ -81,7 +100,7 @@ struct Decision {
 };
 
 struct LayerPlan {
-  LayerSpec layer;
+  LayerSpec layer;                            // the rank's own, before any padding
   std::shared_ptr<const Decision> decision;
 };
 
@@ -104,6 +123,14 @@ struct PolicyOrigin {
   std::string option, value, source;
 };
 
+// Can this tensor-parallel degree be had without a rescue?
+struct TpDegree {
+  int64_t degree = 1;
+  bool ok = false;
+  int64_t layers = 0;                // rows that need a rescue, or have no kernel
+  std::string field, found, wanted;  // the number in the way of the first of them
+};
+
 struct Plan {
   std::string model_path, architecture, quant_method;
   std::string registry = "gearshift";
@@ -117,6 +144,7 @@ struct Plan {
   std::vector<Warning> warnings;
   std::vector<std::string> skipped;
   std::vector<std::string> notes;   // about the store: what could not be used, and why
+  std::vector<TpDegree> tp;    // what --tp auto found out
   std::string hash;            // of the decisions: layers, kernels, ranges, layouts, policy; not of times or paths
   std::shared_ptr<const void> kernels;  // keeps those of a registry that was read from data
 };
@@ -133,6 +161,7 @@ struct PlanRequest {
   const Registry* registry = nullptr;
   const Store* store = nullptr;    // nullptr: empty
   const PlanRecord* lock = nullptr;  // choose exactly what this earlier plan chose; nullptr: choose
+  std::optional<ActivationUse> activation;  // only kernels of this use for layers whose activations are quantized; nullopt: any
 };
 // Errors: usage (unknown backend, kernel, family, package or fact in the policy), fallback_refused (--strict, one detail line per
 // layer group), no_kernel (a layer that nothing serves; details: every candidate's reason), self_check (nothing healthy
@@ -140,6 +169,16 @@ struct PlanRequest {
 Result<Plan> make_plan(PlanRequest request);
 
 PlanMemory memory_of(const Plan& plan);
+
+// Ranks of one group on unlike devices: a plan for each, with equal arithmetic in every row.
+struct GroupPlan {
+  std::vector<Plan> plans;                // one per device
+  std::vector<std::string> activations;   // by row: what enters the product on every device
+};
+// Rows whose activations are quantized run as the checkpoint asks where every device has a fast kernel for it; else, where
+// the policy allows it, at 16 bits on all of them where that is faster; else as the checkpoint asks, emulated. request.device
+// is ignored. Errors: those of make_plan, for the first device that has no kernel.
+Result<GroupPlan> plan_group(const PlanRequest& request, const std::vector<DeviceProfile>& devices);
 
 // The range that serves m (m >= 1).
 const PlannedRange& range_for(const Decision& decision, int64_t m);

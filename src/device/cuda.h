@@ -3,13 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
+#include <vector>
 
 #include "gearshift/device.h"
 
 namespace gearshift::cuda {
 
-// Architectures that kernels of this build have machine code for: "sm_80 sm_90a"; "none" without CUDA code.
-std::string_view code_targets();
+// Architectures that kernels of this build have machine code for: {"sm_80", "sm_90a"}; {"none"} without CUDA code.
+const std::vector<std::string_view>& code_targets();
 // Why cuda_devices() is empty, and what helps.
 ErrorInfo no_device(std::string_view asked);
 

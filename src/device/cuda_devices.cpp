@@ -104,7 +104,11 @@ std::vector<DeviceProfile> cuda_devices() { return cuda_found().devices; }
 
 namespace cuda {
 
-std::string_view code_targets() { return GEARSHIFT_CUDA_TARGETS; }
+const std::vector<std::string_view>& code_targets() {
+  static const std::vector<std::string> words = split(GEARSHIFT_CUDA_TARGETS, ' ');
+  static const std::vector<std::string_view> targets(words.begin(), words.end());
+  return targets;
+}
 
 ErrorInfo no_device(std::string_view asked) {
   ErrorInfo error;
@@ -152,7 +156,10 @@ std::vector<DeviceProfile> cuda_devices() { return {}; }
 
 namespace cuda {
 
-std::string_view code_targets() { return "none"; }
+const std::vector<std::string_view>& code_targets() {
+  static const std::vector<std::string_view> none = {"none"};
+  return none;
+}
 
 ErrorInfo no_device(std::string_view asked) {
   ErrorInfo error;

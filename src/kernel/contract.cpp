@@ -1,5 +1,6 @@
 // Walks a contract's fields stage by stage, in the order of their declaration; the first that says no is the verdict.
 #include <algorithm>
+#include <exception>
 
 #include "base/text.h"
 #include "device/cuda.h"
@@ -28,7 +29,7 @@ std::string_view name(Stage stage) {
 namespace {
 
 // K of the whole layer, whatever part of it a rank holds.
-int64_t full_k(const LayerSpec& layer) { return layer.k; }
+int64_t full_k(const LayerSpec& layer) { return layer.shard ? layer.shard->whole->k : layer.k; }
 
 std::string text(std::string_view value) { return std::string(value); }
 std::string text(int64_t value) { return std::to_string(value); }
@@ -102,21 +103,6 @@ std::string wanted_text(const FactTest& test) {
   return "";
 }
 
-std::optional<Refusal> build_refuses(const Kernel& kernel, const DeviceProfile& device) {
-  if (kernel.code_targets.empty() || kernel.platform != device.platform) return std::nullopt;
-  if (kernel.code_targets == "none") {
-    return refusal(
-        Stage::build, "code_targets", "none", device.arch,
-        "this build has no CUDA code: install the CUDA toolkit (12.8 or newer), configure again and rebuild");
-  }
-  if (!code_covers(kernel.code_targets, device.arch)) {
-    return refusal(Stage::build, "code_targets", text(kernel.code_targets), device.arch,
-                   "this build has code for " + text(kernel.code_targets) + ", the device is " + device.arch +
-                       ": add it to GEARSHIFT_CUDA_ARCHITECTURES and rebuild");
-  }
-  return std::nullopt;
-}
-
 std::optional<Refusal> library_refuses(const Contract& contract, const DeviceProfile& device) {
   if (!device.present) return std::nullopt;  // a machine that is not here is taken to have them
   for (const std::string_view library : contract.libraries) {
@@ -143,6 +129,35 @@ std::optional<Refusal> packages_refuse(const Contract& contract, const Assumptio
     if (assumptions.has_package(package)) continue;
     return refusal(Stage::build, "packages", "absent", text(package),
                    "needs " + text(package) + ", which is not assumed to be installed (--with names what is)");
+  }
+  return std::nullopt;
+}
+
+bool any_covers(const std::vector<std::string_view>& targets, std::string_view arch) {
+  return targets.empty() ||
+         std::any_of(targets.begin(), targets.end(), [&](std::string_view t) { return target_covers(t, arch); });
+}
+
+std::optional<Refusal> code_refuses(const Kernel& kernel, const Contract& contract, const DeviceProfile& device) {
+  if (kernel.platform != device.platform) return std::nullopt;  // the device stage says so
+  if (contract.targets == std::vector<std::string_view>{"none"}) {
+    return refusal(
+        Stage::build, "targets", "none", device.arch,
+        "this build has no CUDA code: install the CUDA toolkit (12.8 or newer), configure again and rebuild");
+  }
+  if (!any_covers(contract.targets, device.arch)) {
+    const std::string found = one_of(contract.targets);
+    return refusal(Stage::build, "targets", found, device.arch,
+                   "this build holds its code for " + found + ", and none for " + device.arch +
+                       ": add it to GEARSHIFT_CUDA_ARCHITECTURES and rebuild");
+  }
+  for (const HelperOp& helper : contract.helpers) {
+    const bool served = std::any_of(contract.helpers.begin(), contract.helpers.end(), [&](const HelperOp& other) {
+      return other.role == helper.role && any_covers(other.targets, device.arch);
+    });
+    if (served) continue;
+    return refusal(Stage::build, "helpers", text(helper.name) + ": " + one_of(helper.targets), device.arch,
+                   "needs " + text(helper.role) + ", and " + text(helper.name) + " has no code for " + device.arch);
   }
   return std::nullopt;
 }
@@ -346,22 +361,64 @@ std::optional<Refusal> first_refusal(const Contract& contract, const LayerCase& 
   return std::nullopt;
 }
 
+// Asked of the contract itself alone: a conditional one that is silent about offsets allows them.
+std::optional<Refusal> offset_refuses(const Contract& contract, const LayerSpec& layer) {
+  if (contract.shard_offset || !layer.shard || !layer.shard->offset) return std::nullopt;
+  return refusal(Stage::layer, "shard_offset", "yes", "no",
+                 "a rank's shard begins inside a scale group of the whole layer; this kernel takes whole groups");
+}
+
+// A probe is foreign code: what it throws is a no for this kernel, and is kept.
+std::optional<Refusal> probe_refuses(const Kernel& kernel, const LayerSpec& layer, const DeviceProfile& device,
+                                     DType dtype) {
+  if (kernel.probe == nullptr) return std::nullopt;
+  const auto failed = [](const std::string& what) {
+    return refusal(Stage::build, "probe", what, "an answer", "optional library missing: its probe failed with " + what);
+  };
+  try {
+    return kernel.probe(layer, device, dtype);
+  } catch (const std::exception& error) {
+    return failed(std::string("'") + error.what() + "'");
+  } catch (...) {
+    return failed("an exception of unknown type");
+  }
+}
+
+// "sm_100a" -> {100, 'a'}.
+struct Target {
+  int number = 0;
+  char suffix = 0;
+};
+Target parse_target(std::string_view digits) {
+  Target target;
+  if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) {
+    target.suffix = digits.back();
+    digits.remove_suffix(1);
+  }
+  for (char c : digits) {
+    if (c < '0' || c > '9' || target.number > 9999) return {};
+    target.number = target.number * 10 + (c - '0');
+  }
+  return target;
+}
+
 }  // namespace
 
-bool code_covers(std::string_view targets, std::string_view arch) {
-  for (size_t at = 0; at < targets.size();) {
-    const size_t end = std::min(targets.find(' ', at), targets.size());
-    std::string_view target = targets.substr(at, end - at);
-    at = end + 1;
-    const bool exact = !target.empty() && target.back() == 'a';
-    if (exact) target.remove_suffix(1);
-    if (target == arch) return true;
-    // Without a suffix: the same major version, and no later minor one. The last digit is the minor version.
-    if (exact || target.size() != arch.size() || target.size() < 2) continue;
-    if (target.substr(0, target.size() - 1) == arch.substr(0, arch.size() - 1) && target.back() < arch.back())
-      return true;
+bool target_covers(std::string_view target, std::string_view arch) {
+  constexpr std::string_view binary = "sm_", assembly = "compute_";
+  if (target == arch) return true;
+  if (arch.substr(0, binary.size()) != binary) return false;
+  const int device = parse_target(arch.substr(binary.size())).number;
+  if (device == 0) return false;
+  if (target.substr(0, assembly.size()) == assembly) {
+    const Target code = parse_target(target.substr(assembly.size()));
+    return code.number != 0 && (code.suffix == 0 ? code.number <= device : code.number == device);
   }
-  return false;
+  if (target.substr(0, binary.size()) != binary) return false;
+  const Target code = parse_target(target.substr(binary.size()));
+  if (code.number == 0) return false;
+  if (code.suffix == 'a') return code.number == device;
+  return code.number / 10 == device / 10 && code.number <= device;
 }
 
 std::optional<Refusal> refuses(const Kernel& kernel, const LayerCase& layer_case, Stage last) {
@@ -371,12 +428,14 @@ std::optional<Refusal> refuses(const Kernel& kernel, const LayerCase& layer_case
   if (last == Stage::policy) return std::nullopt;
   if (auto no = first([&](const Contract& c) { return packages_refuse(c, assumptions); })) return no;
   if (auto no = first([&](const Contract& c) { return facts_refuse(c, assumptions, Stage::build); })) return no;
-  if (auto no = build_refuses(kernel, layer_case.device)) return no;
+  if (auto no = first([&](const Contract& c) { return code_refuses(kernel, c, layer_case.device); })) return no;
   if (last == Stage::build) return std::nullopt;
   if (auto no = platform_refuses(kernel, layer_case.device)) return no;
   if (auto no = first([&](const Contract& c) { return device_refuses(kernel, c, layer_case.device); })) return no;
   if (last == Stage::device) return std::nullopt;
-  return first([&](const Contract& c) { return layer_refuses(c, layer_case); });
+  if (auto no = first([&](const Contract& c) { return layer_refuses(c, layer_case); })) return no;
+  if (auto no = offset_refuses(kernel.contract, layer_case.layer)) return no;
+  return probe_refuses(kernel, layer_case.layer, layer_case.device, layer_case.dtype);
 }
 
 std::optional<Refusal> refuses(const Kernel& kernel, const LayerSpec& layer, const DeviceProfile& device, DType dtype) {

@@ -59,6 +59,10 @@ std::string layer_class(const LayerSpec& layer) {
   }
   key.flag("bias", layer.bias).flag("interleaved", layer.row_order == RowOrder::interleaved);
   if (layer.kind == LayerKind::experts) key.number("experts", layer.experts).flag("stacked", layer.stacked);
+  // A shard whose scale tiles begin with it is like any other layer of its shape.
+  if (layer.shard && layer.shard->offset) key.word("shard_offset");
+  if (layer.shard && layer.shard->split == Split::row && layer.scheme.weight.act_order)
+    key.number("scales_of_k", layer.shard->whole->k);
   return key.take();
 }
 

@@ -101,6 +101,7 @@ Result<BenchJob> bench_job(const Options& options) {
       return bench_usage(job.settings.rules.empty() ? "--family" : "--scheme", "--model beside it", "one of the two",
                          "the model says how its layers are quantized");
     GEARSHIFT_TRY(const Session session, Session::open(job.settings.model, options));
+    GEARSHIFT_CHECK(session.require_whole_layers());
     job.settings = session.settings();
     job.device = session.device();
     // What is timed where nobody named a device is the processor.

@@ -1,5 +1,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gnu/libc-version.h>
 #include <pcre2.h>
 #include <sqlite3.h>
@@ -48,7 +49,7 @@ Facts build_facts() {
   std::vector<std::string> targets;
   for (Isa isa : code_paths()) targets.emplace_back(name(isa));
   facts.emplace_back("code targets", join(targets, ", "));
-  facts.emplace_back("CUDA code targets", std::string(cuda::code_targets()));
+  facts.emplace_back("CUDA code targets", fmt::format("{}", fmt::join(cuda::code_targets(), " ")));
   return facts;
 }
 
@@ -94,7 +95,8 @@ std::string store_line(const std::string& path, const RunEnvironment& environmen
 
 // "portable", "avx512_vnni", "sm_80 sm_90a".
 std::string targets_of(const Kernel& kernel) {
-  return std::string(kernel.code_targets.empty() ? name(kernel.contract.isa) : kernel.code_targets);
+  if (kernel.contract.targets.empty()) return std::string(name(kernel.contract.isa));
+  return fmt::format("{}", fmt::join(kernel.contract.targets, " "));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -12,17 +13,18 @@ namespace gearshift {
 namespace {
 
 std::string why_not_on_cuda(const Kernel& kernel) {
-  if (kernel.code_targets == "none")
+  const std::vector<std::string_view>& targets = kernel.contract.targets;
+  if (targets == std::vector<std::string_view>{"none"})
     return "this build has no CUDA code: install the CUDA toolkit (12.8 or newer), configure again and rebuild";
   const std::vector<DeviceProfile> devices = cuda_devices();
   if (devices.empty()) return "needs a CUDA device; this machine has none that this build can use";
   for (const DeviceProfile& device : devices) {
     const auto& archs = kernel.contract.archs;
     if (std::find(archs.begin(), archs.end(), device.arch) != archs.end() &&
-        code_covers(kernel.code_targets, device.arch))
+        std::any_of(targets.begin(), targets.end(), [&](std::string_view t) { return target_covers(t, device.arch); }))
       return "";
   }
-  return fmt::format("this build has code for {}; the device is {}", kernel.code_targets, devices.front().arch);
+  return fmt::format("this build has code for {}; the device is {}", fmt::join(targets, " "), devices.front().arch);
 }
 
 std::string why_not(const Kernel& kernel, const DeviceProfile& host) {

@@ -54,6 +54,8 @@ constexpr std::array kOptionTable = {
         "only kernels whose result for a token does not depend on the others, and one kernel for all batch sizes"},
     OptionSpec{"memory-budget", "", "BYTES", Kind::value, Use::library, kPlanning, "0",
                "the most that second packed copies of weights may take in all (512MiB, 2G); default 0"},
+    OptionSpec{"tp", "", "N|auto", Kind::value, Use::library, kPlanning, "",
+               "tensor-parallel degree: plan the shard of each rank; auto lists the degrees that need no rescue"},
     OptionSpec{"dtype", "", "bf16|fp16|fp32", Kind::value, Use::library, kPlanning, "the checkpoint's",
                "activations and output; default: the checkpoint's"},
     OptionSpec{"threads", "", "N", Kind::value, Use::library, kRunning | kPlan, "the cores this process may use",
@@ -97,7 +99,6 @@ constexpr std::array kOptionTable = {
         "memory-limit", "", "BYTES", Kind::value, Use::library, kTune | kBench, "none",
         "the most scratch and activations that tune may hold; the most that bench may hold (half of the machine's "
         "memory where it is silent, of which it takes some 3 GB)"},
-    OptionSpec{"tp", "", "N|auto", Kind::value, Use::later, kPlanning, "", "tensor-parallel degree"},
     OptionSpec{"lock", "", "FILE", Kind::value, Use::library, kPlanning, "",
                "choose exactly what this earlier plan chose"},
     OptionSpec{"html", "", "FILE", Kind::value, Use::front_end, kPlan | kRun | kVerify, "",

@@ -198,6 +198,19 @@ Result<uint64_t> read_bytes(const Reader& reader) {
   return static_cast<uint64_t>(*number * factor);
 }
 
+constexpr int64_t largest_degree = 1024;
+
+Result<void> read_tp(const Reader& reader, Settings& settings) {
+  GEARSHIFT_TRY(const std::string word, reader.text());
+  settings.tp_auto = word == "auto";
+  if (settings.tp_auto) return {};
+  const std::optional<int64_t> degree = parse_integer(word);
+  if (!degree || *degree < 1 || *degree > largest_degree)
+    return reader.wrong(Reader::quoted(word), fmt::format("auto or a whole number from 1 to {}", largest_degree));
+  settings.policy.tp = *degree;
+  return {};
+}
+
 Result<std::vector<QuantizeRule>> read_rules(const Reader& reader) {
   std::vector<QuantizeRule> rules;
   for (const std::string& value : reader.values()) {
@@ -276,6 +289,8 @@ Result<bool> read_policy_option(std::string_view name, const Reader& reader, Set
     GEARSHIFT_TRY(policy.batch_invariant, reader.flag());
   } else if (name == "memory-budget") {
     GEARSHIFT_TRY(policy.memory_budget, read_bytes(reader));
+  } else if (name == "tp") {
+    GEARSHIFT_CHECK(read_tp(reader, settings));
   } else if (name == "kernel") {
     GEARSHIFT_TRY(policy.force_kernel, reader.text());
   } else {

@@ -14,6 +14,7 @@ struct Settings {
   std::string registry = "gearshift";  // "vllm", or a file
   std::string max_isa;                 // "": what the CPU has
   bool fuse = true;
+  bool tp_auto = false;  // try tensor-parallel degrees
   bool batch_given = false;
   std::string layers;         // glob; "": all
   std::string explain;        // row or part name; "": none

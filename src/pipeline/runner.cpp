@@ -70,6 +70,7 @@ Result<RunJobs> Runner::jobs() {
 
 Result<RunReport> Runner::run() {
   GEARSHIFT_CHECK(session_.require_device());
+  GEARSHIFT_CHECK(session_.require_whole_layers());
   GEARSHIFT_CHECK(session_.require_weights());
   GEARSHIFT_CHECK(session_.settle_column_orders());
   GEARSHIFT_TRY(const RunJobs work, jobs());

@@ -130,13 +130,15 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   return session;
 }
 
-Result<Plan> Session::plan(const Registry& registry, const std::string& selection) const {
+Result<Plan> Session::plan(const Registry& registry, const std::string& selection, int64_t tp) const {
   PlanRequest request;
   request.model = &model_;
-  request.layers = rows_;
+  request.layers.reserve(rows_.size());
+  for (const LayerSpec& row : rows_) request.layers.push_back(tp > 0 ? shard(row, tp) : row);
   request.model_path = checkpoint_.path();
   request.device = device_;
   request.policy = settings_.policy;
+  request.policy.tp = tp;
   if (!selection.empty()) request.policy.selection = selection;
   request.registry = &registry;
   request.store = &store;
@@ -217,6 +219,12 @@ Result<Plan> Session::plan_row(const Registry& registry, size_t row, const std::
   request.registry = &registry;
   request.store = &store;
   return make_plan(std::move(request));
+}
+
+Result<void> Session::require_whole_layers() const {
+  if (settings_.policy.tp <= 1 && !settings_.tp_auto) return {};
+  return usage("--tp", settings_.tp_auto ? "auto" : std::to_string(settings_.policy.tp), "1: whole layers",
+               "`gearshift plan --tp` plans what each rank gets");
 }
 
 Result<void> Session::require_device() const {

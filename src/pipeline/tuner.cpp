@@ -324,6 +324,7 @@ Result<TuneReport> Tuner::run() {
     return error;
   }
   GEARSHIFT_CHECK(session_.require_device());
+  GEARSHIFT_CHECK(session_.require_whole_layers());
   GEARSHIFT_CHECK(session_.require_weights());
   if (session_.device().platform != Platform::cpu) {
     return ErrorInfo{ErrorCode::usage,       "tune",

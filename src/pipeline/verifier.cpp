@@ -43,6 +43,7 @@ std::string expert_number(const LayerSpec& layer, int64_t expert) {
 
 Result<VerifyReport> Verifier::run() {
   GEARSHIFT_CHECK(session_.require_device());
+  GEARSHIFT_CHECK(session_.require_whole_layers());
   GEARSHIFT_CHECK(session_.require_weights());
   GEARSHIFT_CHECK(session_.settle_column_orders());
   VerifyReport report;

@@ -19,6 +19,17 @@ std::vector<size_t> rows_paid_for(std::vector<LayoutOffer> offers, uint64_t budg
   return rows;
 }
 
+uint64_t second_copy_bytes(const LayerSpec& layer, const Decision& decision) {
+  for (const PlannedRange& range : decision.ranges) {
+    const Layout* layout = range.kernel->layout;
+    if (layout == &checkpoint_layout) continue;
+    const auto first = static_cast<uint64_t>(std::max<int64_t>(layout->bytes(layer), 0)) *
+                       static_cast<uint64_t>(std::max<int64_t>(layer.experts, 1));
+    return decision.second_layout_bytes - std::min(first, decision.second_layout_bytes);
+  }
+  return 0;
+}
+
 size_t moved_batch_sizes(const Decision& from, const Decision& to, const std::vector<int64_t>& batch) {
   return static_cast<size_t>(std::count_if(
       batch.begin(), batch.end(), [&](int64_t m) { return range_for(from, m).kernel != range_for(to, m).kernel; }));

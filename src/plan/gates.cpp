@@ -31,6 +31,10 @@ std::optional<Refusal> refused_by_fact(const Kernel& kernel, const SelectionCont
 std::optional<Refusal> refused_by_arithmetic(const Kernel& kernel, const LayerSpec& layer,
                                              const SelectionContext& context) {
   const Policy& policy = context.policy;
+  if (context.activation && layer.scheme.activation && kernel.activation != *context.activation) {
+    return Refusal{Stage::policy, "arithmetic", std::string(activation_word(kernel, layer, policy.dtype)), "",
+                   "another device of the group multiplies other activations, and all of them run the same"};
+  }
   if (policy.arithmetic != Arithmetic::exact || !upgrades_activations(kernel, layer)) return std::nullopt;
   const std::string found(activation_word(kernel, layer, policy.dtype));
   const std::string wanted(activation_word(layer, policy.dtype));

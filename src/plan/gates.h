@@ -14,6 +14,7 @@ struct SelectionContext {
   const Store& store;
   const Registry& registry;
   const Assumptions& assumptions;
+  std::optional<ActivationUse> activation = std::nullopt;  // see PlanRequest
 };
 
 // Gates that a registry's rules open for a kernel.

@@ -41,7 +41,7 @@ void add(Canonical& out, const Policy& policy) {
       .field(name(policy.arithmetic))
       .field(static_cast<int64_t>(policy.batch.size()));
   for (int64_t m : policy.batch) out.field(m);
-  out.field(policy.batch_invariant).field(static_cast<int64_t>(policy.memory_budget));
+  out.field(policy.tp).field(policy.batch_invariant).field(static_cast<int64_t>(policy.memory_budget));
   out.field(policy.single_kernel).field(name(policy.dtype)).field(policy.force_kernel);
 }
 
@@ -55,6 +55,7 @@ void add(Canonical& out, const Assumptions& assumptions) {
 void add(Canonical& out, const LayerPlan& row) {
   out.field(row.layer.name).field(row.decision->layer_class).field(static_cast<int64_t>(row.layer.parts.size()));
   for (const std::string& part : row.layer.parts) out.field(part);
+  if (row.decision->rescue) out.field(name(row.decision->rescue->kind)).field(row.decision->rescue->k);
   out.field(static_cast<int64_t>(row.decision->ranges.size()));
   for (const PlannedRange& range : row.decision->ranges) {
     const Kernel& kernel = *range.kernel;

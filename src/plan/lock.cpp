@@ -62,11 +62,16 @@ Pinned pin(const RecordedLayer& record, const Choice& choice) {
       continue;
     }
     const Layout* layout = kernel_of(*candidate).layout;
-    if (layout != &checkpoint_layout && pinned.layout.packed != nullptr && pinned.layout.packed != layout) {
-      refuse(fmt::format("packs {} beside {}, and weights are packed once", layout->name, pinned.layout.packed->name));
-      continue;
+    if (layout != &checkpoint_layout) {
+      const bool second = pinned.layout.packed != nullptr && pinned.layout.packed != layout;
+      if (second && choice.context.policy.memory_budget == 0) {
+        refuse(fmt::format("packs {} beside {}, and weights are packed once without --memory-budget", layout->name,
+                           pinned.layout.packed->name));
+        continue;
+      }
+      pinned.layout.several = pinned.layout.several || second;
+      if (!second) pinned.layout.packed = layout;
     }
-    if (layout != &checkpoint_layout) pinned.layout.packed = layout;
     // A measured choice stays one: its batch size is the first of the range.
     pinned.layout.assignments.push_back({batches, static_cast<size_t>(candidate - choice.candidates.begin()),
                                          range.source == "measured" ? batches.min : 0});

@@ -11,6 +11,7 @@
 #include "plan/policy_names.h"
 #include "plan/refusals.h"
 #include "plan/registry_rules.h"
+#include "plan/rescue.h"
 
 namespace gearshift {
 
@@ -82,6 +83,17 @@ class Lock {
   std::unordered_map<std::string_view, const RecordedLayer*> rows_;
 };
 
+// A shard's rescue depends on what it is a part of, too.
+std::string key_of(const LayerSpec& layer) {
+  std::string key = layer_class(layer);
+  if (layer.shard) {
+    const LayerSpec& whole = *layer.shard->whole;
+    key +=
+        " of " + std::to_string(whole.n) + "x" + std::to_string(whole.k) + " " + std::string(name(layer.shard->split));
+  }
+  return key;
+}
+
 // Selections per (rule, route, layer class, locked row): a model of thousands of rows has tens of classes.
 class Selections {
  public:
@@ -91,9 +103,9 @@ class Selections {
   std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const ListRoute* route,
                                       Layouts layouts = Layouts::one) {
     const RecordedLayer* locked = lock_.row(layer.name);
-    std::shared_ptr<const Selection>& selection = cache_[{rule, route, layouts, layer_class(layer), lock_key(locked)}];
+    std::shared_ptr<const Selection>& selection = cache_[{rule, route, layouts, key_of(layer), lock_key(locked)}];
     if (!selection) {
-      Selection made = select(layer, rules_[rule], route, context_, layouts, locked);
+      Selection made = select_rescued(layer, rules_[rule], route, context_, layouts, locked);
       if (lock_.given() && locked == nullptr) made.not_kept = {"the locked plan does not have it"};
       selection = std::make_shared<const Selection>(std::move(made));
     }
@@ -152,6 +164,21 @@ void spend_budget(const SelectionContext& context, const std::vector<RequestRule
   }
 }
 
+Result<void> within_budget(const std::vector<LayerPlan>& layers, uint64_t budget, const std::string& lock) {
+  uint64_t needed = 0;
+  for (const LayerPlan& row : layers)
+    if (__builtin_add_overflow(needed, second_copy_bytes(row.layer, *row.decision), &needed))
+      needed = std::numeric_limits<uint64_t>::max();
+  if (needed <= budget) return {};
+  ErrorInfo error;
+  error.code = ErrorCode::no_kernel;
+  error.subject = "--lock " + printable(lock);
+  error.found = "second packed copies of " + std::to_string(needed) + " bytes";
+  error.wanted = "at most --memory-budget " + std::to_string(budget);
+  error.hint = "give a larger --memory-budget";
+  return error;
+}
+
 }  // namespace
 
 PlanMemory memory_of(const Plan& plan) {
@@ -179,8 +206,9 @@ Result<Plan> make_plan(PlanRequest request) {
     assumed.assumptions.quant_method = request.model->quant_method;
     assumed.assumptions.model_type = request.model->model_type;
   }
-  const SelectionContext context{request.device, policy, request.store ? *request.store : empty_store, registry,
-                                 assumed.assumptions};
+  const SelectionContext context{
+      request.device,    policy, request.store ? *request.store : empty_store, registry, assumed.assumptions,
+      request.activation};
   const std::vector<RequestRule> rules = request_rules(policy);
 
   const Lock lock(request.lock);
@@ -199,8 +227,12 @@ Result<Plan> make_plan(PlanRequest request) {
     rows.push_back({&plan.layers.back().layer, selection.get()});
   }
   if (std::optional<ErrorInfo> refusal = refusal_of(rows, context, lock.subject())) return *std::move(refusal);
-  // A locked plan has said what each layer gets.
-  if (policy.memory_budget > 0 && !lock.given()) spend_budget(context, rules, selections, plan.layers, rows);
+  // A locked plan has said what each layer gets; all that is left to ask is whether the budget pays for it.
+  if (lock.given()) {
+    GEARSHIFT_CHECK(within_budget(plan.layers, policy.memory_budget, lock.subject()));
+  } else if (policy.memory_budget > 0) {
+    spend_budget(context, rules, selections, plan.layers, rows);
+  }
 
   plan.model_path = std::move(request.model_path);
   static const std::vector<UnknownModule> none;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/math.h"
+#include "layer/stored_bits.h"
 #include "plan/arithmetic.h"
 #include "plan/choice.h"
 #include "plan/lock.h"
@@ -102,18 +102,6 @@ uint64_t times(int64_t bytes, int64_t count) {
   const bool overflows = __builtin_mul_overflow(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)),
                                                 static_cast<uint64_t>(count), &product);
   return overflows ? std::numeric_limits<uint64_t>::max() : product;
-}
-
-// Stored scales of all parts and experts; tensor-wide scalars are left out.
-uint64_t scale_bytes(const LayerSpec& layer) {
-  const Grouping& grouping = layer.scheme.weight.grouping;
-  if (!layer.scheme.quantized || grouping.kind == Grouping::Kind::tensor) return 0;
-  const bool block = grouping.kind == Grouping::Kind::block;
-  const int64_t columns = block || grouping.kind == Grouping::Kind::group ? ceil_div(layer.k, grouping.cols) : 1;
-  int64_t rows = 0;
-  for (const Module& module : layer.modules) rows += block ? ceil_div(module.n, grouping.rows) : module.n;
-  const int64_t stacks = layer.stacked ? std::max<int64_t>(layer.experts, 1) : 1;
-  return times(rows * columns * bits(layer.scheme.weight.scale) / 8, stacks);
 }
 
 void fill_memory(const Choice& choice, Decision& decision) {

@@ -74,6 +74,7 @@ std::vector<ContractField> own_fields(const Contract& c) {
   Fields out;
   out.any_of("packages", c.packages, as_it_is);
   out.any_of("facts", c.facts, fact_words);
+  out.any_of("helpers", c.helpers, [](const HelperOp& helper) { return helper.name; });
   if (c.isa != Isa::portable) out.any_of("isa", std::vector<Isa>{c.isa}, by_name);
   out.any_of("capabilities", c.capabilities, capability_words);
   out.any_of("archs", c.archs, as_it_is);

@@ -76,6 +76,7 @@ std::string layer_text(const LayerPlan& row, size_t width) {
   if (spec.kind == LayerKind::experts) what += ", " + count_text(spec.experts, "expert", "experts");
   out += wrapped_paragraph("layer   ", printable(what, 1000), width);
   if (!spec.parts.empty()) out += wrapped_paragraph("parts   ", printable(join(spec.parts, ", "), 1000), width);
+  if (spec.shard) out += wrapped_paragraph("shard   ", printable(shard_text(row), 1000), width);
   if (decision.fallback) {
     out += wrapped_paragraph("asked   ", decision.fallback->requested + ": " + decision.fallback->reason, width);
   }

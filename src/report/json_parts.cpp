@@ -108,6 +108,7 @@ void write_device(JsonWriter& json, const DeviceProfile& device) {
   json.begin_object(JsonWriter::Line::single);
   json.member("name", device.name).member("platform", name(device.platform)).member("arch", device.arch);
   json.member("present", device.present).member("cores", device.cores).member("memory_bytes", device.memory_bytes);
+  if (!device.other_identity.empty()) json.member("other_identity", device.other_identity);
   json.end();
 }
 

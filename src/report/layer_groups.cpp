@@ -20,6 +20,7 @@ std::string group_key(const LayerPlan& row, const std::string& pattern, const st
     key +=
         fmt::format("{}-{} {} {} {}\n", range.m_min, range.m_max, range.kernel->name, range.source, range.activation);
   }
+  if (row.decision->rescue) key += std::string(name(row.decision->rescue->kind)) + row.decision->rescue->reason + "\n";
   if (row.decision->fallback) key += row.decision->fallback->requested + "\n" + row.decision->fallback->reason;
   return key;
 }

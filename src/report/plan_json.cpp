@@ -37,7 +37,8 @@ void write_policy(JsonWriter& json, const Plan& plan) {
   json.key("assume").begin_object(JsonWriter::Line::single);
   for (const std::string& fact : plan.assumptions.given) json.member(fact, plan.assumptions.fact(fact));
   json.end();
-  json.member("batch_invariant", policy.batch_invariant).member("memory_budget", policy.memory_budget);
+  json.member("batch_invariant", policy.batch_invariant).member("memory_budget", policy.memory_budget).key("tp");
+  policy.tp > 0 ? json.value(policy.tp) : json.null();
   json.member("dtype", dtype_word(policy.dtype)).member_or_null("kernel", policy.force_kernel);
   json.key("sources").begin_object(JsonWriter::Line::single);
   for (const PolicyOrigin& origin : plan.origins) json.member(origin.option, origin.source);
@@ -104,6 +105,28 @@ DecisionText decision_text(const Decision& decision) {
   return text;
 }
 
+// The shape before the split, and what makes the rank's own shape fit.
+void write_shard(JsonWriter& json, const LayerPlan& row) {
+  json.key("shard");
+  if (!row.layer.shard) {
+    json.null();
+    return;
+  }
+  const Shard& shard = *row.layer.shard;
+  const auto& rescue = row.decision->rescue;
+  json.begin_object(JsonWriter::Line::single).member("tp", shard.tp).member("split", name(shard.split));
+  json.member("n", shard.whole->n).member("k", shard.whole->k);
+  json.member_or_null("rescue", rescue ? name(rescue->kind) : std::string_view());
+  json.member("extra_bytes", rescue ? rescue->extra_bytes : 0);
+  if (rescue) {
+    json.member("rescued_n", rescue->n).member("rescued_k", rescue->k).member_or_null("field", rescue->field);
+    json.member_or_null("found", rescue->found)
+        .member_or_null("wanted", rescue->wanted)
+        .member("reason", rescue->reason);
+  }
+  json.end();
+}
+
 void write_memory(JsonWriter& json, const Plan& plan) {
   const PlanMemory memory = memory_of(plan);
   json.key("memory").begin_object(JsonWriter::Line::single).member("weight_bytes", memory.weight_bytes);
@@ -113,6 +136,16 @@ void write_memory(JsonWriter& json, const Plan& plan) {
   json.key("workspace_bytes").begin_object(JsonWriter::Line::single);
   for (const auto& [m, bytes] : memory.workspace_bytes) json.member(std::to_string(m), bytes);
   json.end().end();
+}
+
+void write_degrees(JsonWriter& json, const std::vector<TpDegree>& degrees) {
+  json.key("tp").begin_array();
+  for (const TpDegree& degree : degrees) {
+    json.begin_object(JsonWriter::Line::single).member("degree", degree.degree).member("ok", degree.ok);
+    json.member("layers", degree.layers).member_or_null("field", degree.field);
+    json.member_or_null("found", degree.found).member_or_null("wanted", degree.wanted).end();
+  }
+  json.end();
 }
 
 void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& shared) {
@@ -127,7 +160,7 @@ void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& sha
   json.key("kernels").raw(shared.kernels);
   json.key("fallback").raw(shared.fallback);
   json.member("runnable", decision.runnable);
-  json.key("shard").null();
+  write_shard(json, row);
   json.key("memory").begin_object(JsonWriter::Line::single).member("weight_bytes", layer.weight_bytes);
   json.member("scale_bytes", decision.scale_bytes).member("second_layout_bytes", decision.second_layout_bytes);
   json.member("prepare_peak_bytes", decision.prepare_peak_bytes).key("workspace_bytes").raw(shared.workspace).end();
@@ -197,6 +230,7 @@ std::string plan_json(const Plan& plan) {
   write_warnings(json, plan.warnings);
   write_summary(json, plan);
   write_memory(json, plan);
+  if (!plan.tp.empty()) write_degrees(json, plan.tp);
   json.end();
   return json.take();
 }

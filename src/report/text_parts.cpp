@@ -24,6 +24,7 @@ std::string device_text(const DeviceProfile& device) {
   std::string text = fmt::format("{} ({}, {}", device.name, name(device.platform), device.arch);
   if (device.cores > 0) text += fmt::format(", {} cores", device.cores);
   text += device.present ? ")" : "), not on this machine";
+  if (!device.other_identity.empty()) text += "; the management library has " + device.other_identity + " at its index";
   return text;
 }
 
@@ -64,7 +65,19 @@ std::string memory_text(const Plan& plan, size_t width) {
     if (last != first) text += fmt::format(", {} at {}", format_bytes(static_cast<uint64_t>(most)), last);
   }
   if (plan.device.memory_bytes > 0) text += "; the device has " + format_bytes(plan.device.memory_bytes);
-  return wrapped_paragraph("memory  ", text, width);
+  return wrapped_paragraph(plan.policy.tp > 1 ? "a rank  " : "memory  ", text, width);
+}
+
+std::string shard_text(const LayerPlan& row) {
+  if (!row.layer.shard) return "";
+  const Shard& shard = *row.layer.shard;
+  const std::string whole = shape_text(shard.whole->n, shard.whole->k);
+  if (shard.split == Split::none) return fmt::format("every one of {} ranks holds all of {}", shard.tp, whole);
+  std::string text = fmt::format("{} split of {} over {} ranks", name(shard.split), whole, shard.tp);
+  if (const auto& rescue = row.decision->rescue) {
+    text += fmt::format("; {} (+{}): {}", name(rescue->kind), format_bytes(rescue->extra_bytes), rescue->reason);
+  }
+  return text;
 }
 
 std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width) {

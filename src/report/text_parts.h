@@ -15,6 +15,8 @@ std::string warnings_text(const std::vector<Warning>& warnings, size_t width);
 std::string quarantined_text(const std::vector<Quarantine>& quarantined, size_t width);
 // What the weights take, and what is needed beside them.
 std::string memory_text(const Plan& plan, size_t width);
+// "row split of 8192 x 28672 over 8 ranks; padding to 8192 x 3600 (+1.2 MB): REASON"; "" for a whole layer.
+std::string shard_text(const LayerPlan& row);
 // A blank line, a heading and one wrapped line per item; "" without items.
 std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width);
 std::string device_text(const DeviceProfile& device);

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
 VERBS = ["plan", "run", "verify", "tune", "bench", "quantize", "inspect", "diff", "kernels", "devices", "doctor", "store", "completion"]
 LATER_VERBS = []
-LATER_OPTIONS = ["--tp 2"]
+LATER_OPTIONS = []
 N, K = 48, 64
 
 
@@ -166,6 +166,28 @@ class OtherRegistries(Case):
 
 
 class Usage(Case):
+    def test_shards(self):
+        plan = self.document("plan", self.model, "--tp", "2")
+        rows = {row["name"]: row for row in plan["layers"]}
+        up, down, head = (rows[name] for name in ("model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj", "lm_head"))
+        self.assertEqual((up["n"], up["k"], up["shard"]["n"], up["shard"]["k"], up["shard"]["split"]), (N // 2, K, N, K, "column"))
+        self.assertEqual((down["n"], down["k"], down["shard"]["split"], down["shard"]["rescue"], down["shard"]["extra_bytes"]),
+                         (N, K // 2, "row", None, 0))
+        self.assertEqual(head["n"], N // 2)
+        self.assertEqual(down["memory"]["weight_bytes"] * 2, N * K // 2 + N * K // 16)
+        self.assertEqual(self.document("plan", self.model)["layers"][0]["shard"], None)
+        cut = {row["name"]: row for row in self.document("plan", self.model, "--tp", "8")["layers"]}["model.layers.0.mlp.down_proj"]
+        self.assertEqual((cut["k"], cut["shard"]["field"], cut["shard"]["found"]), (K // 8, "k", str(K // 8)))
+        self.assertIn("16", cut["shard"]["wanted"])
+        self.assertIn("row split", self.good("plan", self.model, "--tp", "8", "--explain", "model.layers.0.mlp.down_proj").out)
+        degrees = {d["degree"]: d for d in self.document("plan", self.model, "--tp", "auto")["tp"]}
+        self.assertEqual([degrees[d]["ok"] for d in (1, 2, 4, 8)], [True, True, True, False])
+        self.assertEqual((degrees[8]["layers"], degrees[8]["field"]), (1, "k"))
+        self.assertIn("without a rescue", self.good("plan", self.model, "--tp", "auto").out)
+        for wrong in ("0", "-1", "two", "1e9", ""):
+            self.bad(2, "plan", self.model, "--tp", wrong, names=["--tp"])
+        self.bad(2, "run", self.model, "--tp", "2", names=["--tp"])
+
     def test_memory_budget(self):
         for size, wanted in (("0", 0), ("1024", 1024), ("2K", 2000), ("1.5KiB", 1536), ("1g", 10**9), ("1MB", 10**6)):
             plan = self.document("plan", self.model, "--memory-budget", size)

@@ -83,6 +83,32 @@ TEST(Contract, OtherPlatforms) {
   EXPECT_FALSE(refuses(Kernel{}, layer_of(8, 64), device, DType::bf16));
 }
 
+TEST(Contract, CodeTargets) {
+  for (const char* runs :
+       {"sm_90 sm_90", "sm_80 sm_86", "sm_80 sm_89", "sm_90a sm_90", "sm_100 sm_103", "sm_100f sm_103",
+        "sm_120f sm_121", "compute_80 sm_121", "compute_90a sm_90", "gfx942 gfx942"}) {
+    const std::string pair = runs;
+    const size_t blank = pair.find(' ');
+    EXPECT_TRUE(target_covers(pair.substr(0, blank), pair.substr(blank + 1))) << runs;
+  }
+  for (const char* fails : {"sm_90 sm_89", "sm_90 sm_100", "sm_90a sm_91", "sm_100a sm_103", "sm_121 sm_120",
+                            "sm_103f sm_100", "compute_90 sm_89", "compute_90a sm_100", "gfx942 gfx950", "sm_90 gfx942",
+                            "sm_ sm_90", "sm_x sm_90", "sm_90 sm_", " sm_90", "sm_99999999999 sm_90"}) {
+    const std::string pair = fails;
+    const size_t blank = pair.find(' ');
+    EXPECT_FALSE(target_covers(pair.substr(0, blank), pair.substr(blank + 1))) << fails;
+  }
+}
+
+TEST(Contract, ShardsThatBeginInsideAScaleGroup) {
+  Kernel kernel;
+  LayerSpec layer = layer_of(64, 128);
+  layer.shard = Shard{2, Split::row, false, true, false, nullptr};
+  EXPECT_EQ(refuses(kernel, layer, {}, DType::bf16)->field, "shard_offset");
+  kernel.contract.shard_offset = true;
+  EXPECT_FALSE(refuses(kernel, layer, {}, DType::bf16));
+}
+
 TEST(Contract, Features) {
   const auto field = [](const Kernel& kernel, const LayerSpec& layer) {
     const auto refusal = refuses(kernel, layer, {}, DType::bf16);

@@ -124,6 +124,15 @@ TEST(Options, SizesInBytes) {
     EXPECT_EQ(budget(wrong), -1) << wrong;
 }
 
+TEST(Options, TensorParallelDegrees) {
+  EXPECT_EQ(read_settings(given({{"tp", {"8"}}}))->policy.tp, 8);
+  EXPECT_FALSE(read_settings(given({{"tp", {"8"}}}))->tp_auto);
+  EXPECT_TRUE(read_settings(given({{"tp", {"auto"}}}))->tp_auto);
+  EXPECT_EQ(read_settings(given({{"tp", {"auto"}}}))->policy.tp, 0);
+  for (const char* wrong : {"0", "-2", "1025", "Auto ", "2.0", "x"})
+    EXPECT_FALSE(read_settings(given({{"tp", {wrong}}})).ok()) << wrong;
+}
+
 TEST(Options, UnknownAndUnavailableOnesAreRefused) {
   const auto unknown = read_settings(given({{"linear-backed", {"native"}}}));
   ASSERT_FALSE(unknown.ok());

@@ -75,12 +75,16 @@ TEST(Case06, KernelForOneGroupSize) {
 
 TEST(Case16, DeclaredDevicesDecide) {
   StubRegistry stubs(Platform::cuda);
-  stubs.add(Family::int8_w8a8, "stub_int8", "cutlass").contract.archs = {"sm_80", "sm_90"};
+  // Answers yes for any capability, as a probe that ignores it; the code that is there decides.
+  Kernel& careless = stubs.add(Family::int8_w8a8, "stub_int8", "cutlass");
+  careless.contract.targets = {"sm_80", "sm_90"};
+  careless.probe = [](const LayerSpec&, const DeviceProfile&, DType) { return std::optional<Refusal>(); };
   stubs.add(Family::int8_w8a8, "stub_int8_next", "triton");
   const Plan plan = plan_of(stubs, {layer_of("l", int8_scheme(), 4096, 4096)}, {}, elsewhere("sm_120")).value();
   EXPECT_EQ(served(plan), "stub_int8_next 1..");
-  EXPECT_EQ(verdict(plan, "stub_int8").found, "sm_120");
-  EXPECT_TRUE(mentions(verdict(plan, "stub_int8").wanted, "sm_90"));
+  EXPECT_EQ(verdict(plan, "stub_int8").stage, Stage::build) << "never the device's fault";
+  EXPECT_EQ(verdict(plan, "stub_int8").wanted, "sm_120");
+  EXPECT_TRUE(mentions(verdict(plan, "stub_int8").found, "sm_90"));
 }
 
 TEST(Case17, ARevisionThatNobodyHasVerified) {
@@ -145,6 +149,98 @@ TEST(Case21, WorksToFourRowsThenNot) {
   EXPECT_EQ(range_for(decision, 512).kernel->name, "stub_floor");
   EXPECT_TRUE(mentions(verdict(plan, "stub_floor").reason, "a large slowdown")) << verdict(plan, "stub_floor").reason;
   EXPECT_FALSE(mentions(verdict(plan, "stub_rows4").reason, "slowdown"));
+}
+
+TEST(Case22, AProbeThatThrows) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::nvfp4_w4a4, "stub_missing", "flashinfer_cutlass").probe = [](const LayerSpec&, const DeviceProfile&,
+                                                                                 DType) -> std::optional<Refusal> {
+    throw std::runtime_error("libfancy.so.2: cannot open shared object file");
+  };
+  stubs.add(Family::nvfp4_w4a4, "stub_odd", "b12x").probe = [](const LayerSpec&, const DeviceProfile&,
+                                                               DType) -> std::optional<Refusal> { throw 42; };
+  stubs.add(Family::nvfp4_w4a4, "stub_good", "cutlass");
+  stubs.add(Family::nvfp4_w4a4, "stub_other", "marlin");
+  const Plan plan = plan_of(stubs, {layer_of("l", nvfp4_scheme(), 4096, 4096)}, {}, elsewhere("sm_120")).value();
+  EXPECT_EQ(served(plan), "stub_good 1..");
+  EXPECT_EQ(verdict(plan, "stub_missing").stage, Stage::build);
+  EXPECT_TRUE(mentions(verdict(plan, "stub_missing").reason, "optional library missing"));
+  EXPECT_TRUE(mentions(verdict(plan, "stub_missing").reason, "libfancy.so.2"));
+  EXPECT_EQ(verdict(plan, "stub_odd").kind, VerdictKind::rejected);
+  EXPECT_EQ(verdict(plan, "stub_other").kind, VerdictKind::eligible);
+}
+
+TEST(Case23, AHelperWithoutDeviceCode) {
+  StubRegistry stubs(Platform::cuda);
+  Contract& contract = stubs.add(Family::mxfp8, "stub_mxfp8", "cutlass").contract;
+  contract.targets = {"sm_100", "sm_120"};
+  contract.helpers = {{"an activation quantizer", "quantize_mxfp8", {"sm_100"}}};
+  stubs.add(Family::mxfp8, "stub_floor", "emulation");
+  const LayerSpec layer = layer_of("l", mxfp8_scheme(), 2048, 4096);
+  const Plan lacking = plan_of(stubs, {layer}, {}, elsewhere("sm_120")).value();
+  EXPECT_EQ(served(lacking), "stub_floor 1..");
+  EXPECT_EQ(verdict(lacking, "stub_mxfp8").stage, Stage::build);
+  EXPECT_EQ(verdict(lacking, "stub_mxfp8").field, "helpers");
+  EXPECT_TRUE(mentions(verdict(lacking, "stub_mxfp8").reason, "quantize_mxfp8"));
+  EXPECT_EQ(served(plan_of(stubs, {layer}, {}, elsewhere("sm_100")).value()), "stub_mxfp8 1..");
+  contract.helpers.push_back({"an activation quantizer", "quantize_mxfp8_v2", {"sm_120"}});
+  EXPECT_EQ(served(plan_of(stubs, {layer}, {}, elsewhere("sm_120")).value()), "stub_mxfp8 1..");
+}
+
+TEST(Case24, SymbolPresentCodeAbsent) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::fp8_w8a8, "stub_fp8", "cutlass").contract.targets = {"sm_90", "sm_121"};
+  stubs.add(Family::fp8_w8a8, "stub_floor", "emulation");
+  const LayerSpec layer = layer_of("l", fp8_channel_scheme(), 4096, 4096);
+  const Plan plan = plan_of(stubs, {layer}, {}, elsewhere("sm_110")).value();
+  EXPECT_EQ(served(plan), "stub_floor 1..");
+  EXPECT_EQ(verdict(plan, "stub_fp8").stage, Stage::build);
+  EXPECT_EQ(verdict(plan, "stub_fp8").field, "targets");
+  EXPECT_TRUE(mentions(verdict(plan, "stub_fp8").reason, "sm_110"));
+  EXPECT_EQ(served(plan_of(stubs, {layer}, {}, elsewhere("sm_90")).value()), "stub_fp8 1..");
+}
+
+TEST(Case25, TheDeviceThatLaunchesDecides) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::nvfp4_w4a4, "stub_sm103", "cutlass").contract.archs = {"sm_103"};
+  stubs.add(Family::nvfp4_w4a4, "stub_sm120", "b12x").contract.archs = {"sm_120"};
+  DeviceProfile device = elsewhere("sm_103");
+  device.other_identity = "NVIDIA GeForce RTX 5090 (sm_120)";
+  const Plan plan = plan_of(stubs, {layer_of("l", nvfp4_scheme(), 8192, 8192)}, {}, device).value();
+  EXPECT_EQ(served(plan), "stub_sm103 1..");
+  EXPECT_EQ(plan.device.other_identity, device.other_identity);
+}
+
+TEST(Case26, TwoKindsOfCardsInOneGroup) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::nvfp4_w4a4, "stub_native", "cutlass").contract.archs = {"sm_120"};
+  stubs.add(Family::nvfp4_w4a4, "stub_weight_only", "marlin").activation = ActivationUse::float16;
+  Kernel& emulation = stubs.add(Family::nvfp4_w4a4, "stub_emulation", "emulation");
+  stubs.add(Family::bf16, "stub_bf16", "torch");
+  PlanRequest request;
+  request.layers = {layer_of("a", nvfp4_scheme(), 8192, 4096), layer_of("b", float_scheme(), 64, 64)};
+  request.registry = &stubs.registry();
+  const std::vector<DeviceProfile> cards = {elsewhere("sm_89"), elsewhere("sm_120")};
+
+  const GroupPlan higher = plan_group(request, cards).value();
+  ASSERT_EQ(higher.plans.size(), 2u);
+  for (const Plan& plan : higher.plans) EXPECT_EQ(served(plan), "stub_weight_only 1..");
+  EXPECT_EQ(higher.activations, (std::vector<std::string>{"bf16", "bf16"}));
+  EXPECT_EQ(higher.plans[0].device.arch, "sm_89");
+
+  request.policy.arithmetic = Arithmetic::exact;
+  const GroupPlan exact = plan_group(request, cards).value();
+  EXPECT_EQ(served(exact.plans[0]), "stub_emulation 1..");
+  EXPECT_EQ(served(exact.plans[1]), "stub_native 1..");
+  EXPECT_EQ(exact.activations[0], "nvfp4");
+  emulation.contract.archs = {"sm_120"};
+  const auto refused = plan_group(request, cards);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(exit_code(refused.error().code), 3);
+
+  request.policy.arithmetic = Arithmetic::higher;
+  const GroupPlan alike = plan_group(request, {elsewhere("sm_120"), elsewhere("sm_120")}).value();
+  EXPECT_EQ(served(alike.plans[0]), "stub_native 1..") << "no reason to give up precision of the checkpoint";
 }
 
 TEST(Case28, OnlyTheTinyLayerLeaves) {

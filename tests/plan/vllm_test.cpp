@@ -71,6 +71,7 @@ struct Example {
   LayerKind kind = LayerKind::linear;
   int64_t n = 4096, k = 4096;
   std::string quant_method = "", model_type = "";
+  int64_t tp = 0;  // the layer's input columns are divided among as many ranks
 };
 
 void PrintTo(const Example& example, std::ostream* out) {
@@ -235,6 +236,15 @@ std::vector<Example> worked_examples() {
                      "TritonFp8BlockScaledMMKernel", -1,      kBatchInvariant};
   thirty_one.policy.without = {"humming"};
   examples.push_back(thirty_one);
+  // Ranks of 96 columns of 1536: inside a scale group.
+  Example split{"49", "sm_80", uint4b8(), "HummingLinearKernel"};
+  split.k = 1536;
+  split.tp = 16;
+  examples.push_back(split);
+  split.number = "50_doubtful";
+  split.policy = in(DType::f16);
+  split.kernel = "ExllamaLinearKernel";
+  examples.push_back(split);
   return examples;
 }
 
@@ -351,7 +361,9 @@ std::vector<Example> consequences() {
 }
 
 Result<Plan> planned(const Example& example, const Registry& registry = vllm_registry()) {
-  LayerSpec layer = layer_of("model.layers.0.proj", example.scheme, example.n, example.k);
+  LayerSpec layer = layer_of(example.tp > 0 ? "model.layers.0.down_proj" : "model.layers.0.proj", example.scheme,
+                             example.n, example.k);
+  if (example.tp > 0) layer = shard(layer, example.tp);
   layer.kind = example.kind;
   layer.experts = example.kind == LayerKind::experts ? 8 : 0;
   layer.stacked = example.kind == LayerKind::experts;
@@ -363,6 +375,7 @@ Result<Plan> planned(const Example& example, const Registry& registry = vllm_reg
   request.layers = {std::move(layer)};
   request.device = device_named(example.device);
   request.policy = example.policy;
+  request.policy.tp = example.tp;
   request.registry = &registry;
   return make_plan(std::move(request));
 }

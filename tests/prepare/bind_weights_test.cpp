@@ -34,11 +34,11 @@ struct Tensor {
 };
 
 // One layer of hand-written tensors, written to a file and opened again.
-class BindWeights : public testing::Test {
+class BindWeights : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ =
-        testing::TempDir() + "/bind_" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".safetensors";
+    path_ = ::testing::TempDir() + "/bind_" + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
+            ".safetensors";
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
@@ -306,7 +306,7 @@ TEST_F(BindWeights, Case44ZeroPointsAgainstTheScheme) {
     return notes_.empty() ? "" : notes_[0];
   };
   const auto says = [](const std::string& note, const std::string& text) {
-    return note.find(text) != std::string::npos ? testing::AssertionSuccess() : testing::AssertionFailure() << note;
+    return note.find(text) != std::string::npos ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << note;
   };
   using Bytes = std::vector<uint8_t>;
   // Four codes of 4 bits a group, and 16 bits of padding.

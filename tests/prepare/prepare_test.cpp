@@ -47,7 +47,7 @@ TEST(AlignedBuffer, AlignmentAndMoves) {
 }
 
 TEST(Prepare, PacksEachLayoutOnceExpertAfterExpert) {
-  const std::string path = testing::TempDir() + "/prepare_test.safetensors";
+  const std::string path = ::testing::TempDir() + "/prepare_test.safetensors";
   std::vector<std::vector<uint8_t>> bytes;
   LayerPlan plan;
   plan.layer.name = "experts.down_proj";

@@ -58,7 +58,7 @@ int last_places(const std::string& directory) {
   return directory.starts_with("modelopt_") && twice ? 1 : 0;
 }
 
-class Writers : public testing::TestWithParam<std::string> {};
+class Writers : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Writers, WeightsAreTheWriters) {
   const std::string directory = data + GetParam();
@@ -112,7 +112,7 @@ TEST_P(Writers, WeightsAreTheWriters) {
   for (const TensorInfo& tensor : expected->tensors()) EXPECT_TRUE(compared.contains(tensor.name)) << tensor.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Directories, Writers, testing::ValuesIn(directories()),
+INSTANTIATE_TEST_SUITE_P(Directories, Writers, ::testing::ValuesIn(directories()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -341,11 +341,13 @@ TEST_F(StoreFileTest, KilledAtAnyMomentTheStoreOpensAndFinishedRowsAreThere) {
       }
     }
     close(pipe_of[1]);
+    std::string text;
+    char bytes[4096];
+    // Every second child lives until its first row is reported, however busy the machine is.
+    if (round % 2 == 1) text.append(bytes, static_cast<size_t>(std::max<ssize_t>(read(pipe_of[0], bytes, 1), 0)));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    std::string text;
-    char bytes[4096];
     for (ssize_t some; (some = read(pipe_of[0], bytes, sizeof bytes)) > 0;)
       text.append(bytes, static_cast<size_t>(some));
     close(pipe_of[0]);

@@ -172,6 +172,7 @@ Kernel make_emulation(std::string_view name, ActivationUse use) {
   kernel.backend = "emulation";
   kernel.activation = use;
   kernel.contract.dtypes = {DType::f32, DType::f16, DType::bf16};
+  kernel.contract.shard_offset = true;
   kernel.contract.bits_same_for_any_m = true;
   kernel.contract.verified = verified_processors();
   kernel.workspace_bytes = as_checkpoint ? workspace_as_checkpoint : workspace_float16;

@@ -351,7 +351,7 @@ Kernel make_cuda_emulation(std::string_view name, ActivationUse use, const Layou
   kernel.contract.capture_safe = true;
   kernel.contract.verified = {"sm_90"};
   kernel.contract.activation_groups = {16, 32, 64, 128};  // groups of neighbouring lanes (stage/prepare_x.cu)
-  kernel.code_targets = cuda::code_targets();
+  kernel.contract.targets = cuda::code_targets();
   kernel.bound_u = 0x1p-23;  // tensor cores add with a little less than fp32
   kernel.workspace_bytes = as_checkpoint
                                ? [](const LayerSpec& layer, int64_t m,

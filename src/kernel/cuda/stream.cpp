@@ -155,7 +155,7 @@ Kernel make_cuda_stream(std::string_view name, ActivationUse use, const Layout& 
   contract.capture_safe = true;
   contract.verified = {"sm_90"};
   contract.activation_groups = {16, 32, 64, 128};  // groups of neighbouring lanes (stage/prepare_x.cu)
-  kernel.code_targets = cuda::code_targets();
+  kernel.contract.targets = cuda::code_targets();
   kernel.bound_u = 0x1p-23;  // tensor cores add with a little less than fp32
   kernel.workspace_bytes =
       use == ActivationUse::as_checkpoint

@@ -157,6 +157,9 @@ void read_contract_fields(Fields& fields, const Declared& declared, Contract& co
   fields.flag("experts", contract.experts);
   fields.flag("pre_scale", contract.pre_scale);
   fields.flag("partial_groups", contract.partial_groups);
+  // Lists of other engines say themselves which groups a split may cut ("group_fit").
+  contract.shard_offset = true;
+  fields.flag("shard_offset", contract.shard_offset);
   fields.flag("asymmetric_activations", contract.asymmetric_activations);
   fields.flag("both_per_tensor", contract.both_per_tensor);
 }

@@ -77,7 +77,7 @@ class RegistryReader {
     top_.text("source", registry_.source);
     std::vector<std::string_view> about;  // for readers of the file
     top_.texts_of_any_length("about", about);
-    registry_.rules.host_stands_in = false;
+    registry_.rules.host_stands_in = registry_.rules.rescues_shards = false;
   }
 
   // {"flashinfer": ["cute_dsl", ...]}: a package and the parts of it that somebody may lack.
@@ -241,6 +241,7 @@ class RegistryReader {
     Fields fields(*json, "rules", reading_);
     fields.flag("expert_lists", rules.expert_lists);
     fields.flag("emulation_is_expected", rules.emulation_is_expected);
+    fields.flag("rescues_shards", rules.rescues_shards);
     fields.flag("folds_backend_names", rules.folds_backend_names);
     read_request_rules(fields, "linear", rules.linear);
     read_request_rules(fields, "experts", rules.experts);

@@ -111,9 +111,10 @@ const float* value_table(Format format) {
   }
 }
 
-int64_t groups_of(const Grouping& grouping, int64_t k) {
+int64_t groups_of(const Grouping& grouping, const PartWeights& part, int64_t k) {
+  if (part.tile_cols > 0) return part.tile_cols;
   const bool grouped = grouping.kind == Grouping::Kind::group || grouping.kind == Grouping::Kind::block;
-  return grouped ? ceil_div(k, grouping.cols) : 1;
+  return grouped ? ceil_div(part.tile_col + k, grouping.cols) : 1;
 }
 
 }  // namespace
@@ -123,7 +124,7 @@ StoredWeights::StoredWeights(const LayerWeights& weights, size_t part)
       scheme_(&weights.spec->scheme.weight),
       quantized_(weights.spec->scheme.quantized),
       k_(weights.spec->k),
-      groups_(quantized_ ? groups_of(scheme_->grouping, k_) : 1),
+      groups_(quantized_ ? groups_of(scheme_->grouping, *part_, k_) : 1),
       bits_(quantized_ ? bits(scheme_->format) : 0),
       indexed_(!part_->group_index.empty()) {}
 
@@ -263,7 +264,7 @@ int64_t StoredWeights::scale_index(int64_t n, int64_t group) const {
     case Grouping::Kind::group:
       return groups_first(scheme_->storage) ? group * part_->n + n : n * groups_ + group;
     case Grouping::Kind::block:
-      return n / scheme_->grouping.rows * groups_ + group;
+      return (part_->tile_row + n) / scheme_->grouping.rows * groups_ + group;
   }
   return 0;
 }
@@ -275,13 +276,13 @@ float StoredWeights::scale(int64_t n, int64_t group) const {
 
 int64_t StoredWeights::group_of(int64_t k) const {
   if (groups_ == 1) return 0;
-  return indexed_ ? load<int32_t>(part_->group_index.data() + k * 4) : k / scheme_->grouping.cols;
+  return indexed_ ? load<int32_t>(part_->group_index.data() + k * 4) : (part_->tile_col + k) / scheme_->grouping.cols;
 }
 
 int64_t StoredWeights::run_of_group(int64_t k, int64_t limit) const {
   if (groups_ == 1) return limit;
   if (indexed_) return 1;
-  const int64_t rest = scheme_->grouping.cols - k % scheme_->grouping.cols;
+  const int64_t rest = scheme_->grouping.cols - (part_->tile_col + k) % scheme_->grouping.cols;
   return rest < limit ? rest : limit;
 }
 

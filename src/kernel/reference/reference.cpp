@@ -137,6 +137,7 @@ Kernel make_reference() {
   kernel.families.assign(all_families().begin(), all_families().end());
   kernel.accumulator = "fp64";
   kernel.contract.dtypes = {DType::f32, DType::f16, DType::bf16};
+  kernel.contract.shard_offset = true;
   kernel.contract.bits_same_for_any_m = true;
   kernel.contract.verified = {"cpu"};
   kernel.bound_c = 4;

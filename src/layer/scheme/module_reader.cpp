@@ -26,6 +26,19 @@ bool same_squeezed(const Shape& a, const Shape& b) {
   return i == a.end() && j == b.end();
 }
 
+// "32 scale rows for 16 groups": a table of scales that belongs to another split of the layer. "" for other
+// differences.
+std::string miscounted_groups(const Shape& found, const Shape& wanted) {
+  if (found.size() != wanted.size() || found.size() < 2) return "";
+  const size_t row = found.size() - 2, column = found.size() - 1;
+  const auto text = [&](size_t axis, const char* what) {
+    return std::to_string(found[axis]) + " scale " + what + " for " + std::to_string(wanted[axis]) + " groups";
+  };
+  if (found[column] == wanted[column] && wanted[column] > 1) return text(row, "rows");
+  if (found[row] == wanted[row] && wanted[row] > 1) return text(column, "columns");
+  return "";
+}
+
 // Far above any real layer, and small enough that products of two dimensions never overflow.
 constexpr int64_t kMaxDimension = int64_t{1} << 31;
 
@@ -79,7 +92,8 @@ Result<DType> ModuleReader::take(TensorRole role, std::string_view suffix, DType
   if (result_.experts > 0 && !shared) wanted.insert(wanted.begin(), result_.experts);
   if (!same_squeezed(tensor->shape, wanted)) {
     return contradiction(suffix, std::string(name(tensor->dtype)) + " " + to_string(tensor->shape),
-                         std::string(name(tensor->dtype)) + " " + to_string(wanted) + ": " + std::string(why));
+                         std::string(name(tensor->dtype)) + " " + to_string(wanted) + ": " + std::string(why),
+                         role == TensorRole::weight_scale ? miscounted_groups(tensor->shape, wanted) : "");
   }
   result_.tensors.push_back({role, tensor->name, tensor->dtype, tensor->shape});
   return tensor->dtype;

@@ -43,6 +43,14 @@ TEST(Case31, AwqKeepsTheGroupOfTheConfigInAPartialSplit) {
   EXPECT_EQ(model->layers[0].scheme.weight.grouping.cols, 128);
 }
 
+TEST(Case31, AScaleTableOfAnotherSplit) {
+  Table table = awq("a", 64, 2048, 128);
+  table[1].shape = {32, 8};
+  table[2].shape = {32, 64};
+  EXPECT_TRUE(fails(read_table(table, awq_config(R"("bits":4,"group_size":128)")), ErrorCode::damaged_checkpoint,
+                    {"a.scales", "32 scale rows for 16 groups"}));
+}
+
 TEST(Awq, EntriesAreSubstrings) {
   const std::string config = awq_config(kAwqKeys + R"(,"modules_to_not_convert":["self_attn","gate"])");
   Table table = bf16("m.0.self_attn.q", 64, 32);
