@@ -14,18 +14,20 @@ DOORS = {
     "format": ({"base"}, set()),
     "device": ({"base"}, set()),
     "checkpoint": ({"base", "format"}, set()),
-    "layer": ({"base", "format", "checkpoint"}, set()),
+    "layer": ({"base", "format", "checkpoint"}, {"routing"}),
     "kernel": ({"base", "format", "device"}, {"layer", "gearshift_plugin"}),
     "gearshift_plugin": (set(), set()),
+    "routing": ({"base"}, {"checkpoint"}),  # a page of layer that kernels do not see
     "store": ({"base"}, {"layer"}),
     "plan": ({"base", "format", "device", "layer", "kernel", "store"}, set()),
     "prepare": ({"base", "format", "device", "checkpoint", "layer", "kernel", "plan"}, {"store"}),
     "run": ({"base", "format", "device", "checkpoint", "layer", "kernel", "plan", "prepare"}, {"store"}),
-    "measure": ({"base", "format", "device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run"}, set()),
+    "moe": ({"base", "format", "device", "checkpoint", "layer", "kernel", "plan", "prepare", "run"}, {"store", "routing"}),
+    "measure": ({"base", "format", "device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe"}, {"routing"}),
     "quantize": ({"base", "format", "checkpoint", "layer"}, set()),
-    "pipeline": ({"base", "format", "device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "measure", "quantize"}, set()),
-    "report": ({"base"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "measure", "quantize", "pipeline"}),
-    "cli": ({"base", "report"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "measure", "quantize", "pipeline"}),
+    "pipeline": ({"base", "format", "device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe", "measure", "quantize"}, {"routing"}),
+    "report": ({"base"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe", "measure", "quantize", "pipeline"}),
+    "cli": ({"base", "report"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe", "measure", "quantize", "pipeline"}),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 FORBIDDEN_ON_PAGES = re.compile(r'^\s*#\s*include\s+[<"](nlohmann|fmt|CLI|pcre2)')
