@@ -18,8 +18,12 @@ extern const Kernel cpu_int4_fma_panel;
 extern const Kernel cpu_int4_a8_dot;
 extern const Kernel cpu_int4_a8_dot_panel;
 extern const Kernel cpu_bf16_fma;
+extern const Kernel cpu_fp16_fma;
+extern const Kernel cpu_fp32_fma;
 extern const Kernel cpu_int8_w8a8_dot;
+extern const Kernel cpu_int8_fma;
 extern const Kernel cpu_fp8_fma;
+extern const Kernel cpu_fp6_fma;
 
 extern const Kernel cpu_bf16_emulation;
 extern const Kernel cpu_w8a16_fp8_emulation;

@@ -1,9 +1,13 @@
 #include "kernel/layout/wide_rows16.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/math.h"
+#include "format/e2m3.h"
+#include "format/e3m2.h"
+#include "format/e4m3.h"
 #include "kernel/parts.h"
 #include "kernel/reference/decode.h"
 
@@ -11,11 +15,31 @@ namespace gearshift {
 
 namespace {
 
-constexpr uint32_t kInt8Flip = 0x80;  // two's complement to q + 128
+WideCode wide_code(const LayerSpec& layer) {
+  const Scheme& scheme = layer.scheme;
+  if (scheme.quantized && scheme.weight.format != Format::float_)
+    return scheme.weight.format == Format::int8 || scheme.weight.format == Format::uint8 ? WideCode::int8
+                                                                                         : WideCode::e4m3;
+  for (const StoredTensor& tensor : layer.modules.empty() ? std::vector<StoredTensor>() : layer.modules[0].tensors) {
+    if (tensor.role == TensorRole::weight && tensor.dtype == DType::f16) return WideCode::f16;
+    if (tensor.role == TensorRole::weight && tensor.dtype == DType::f32) return WideCode::f32;
+  }
+  return WideCode::bf16;
+}
 
-WideCode wide_code(const Scheme& scheme) {
-  if (!scheme.quantized || scheme.weight.format == Format::float_) return WideCode::bf16;
-  return scheme.weight.format == Format::e4m3 ? WideCode::e4m3 : WideCode::int8;
+// From code bits to bytes of the layout, 256 of them. Integers: two's complement becomes q + 128, offset binary is that
+// already. fp6: see the layout.
+std::array<uint8_t, 256> code_map(const WeightScheme& weight) {
+  const bool offset =
+      weight.format == Format::uint8 || weight.storage == Storage::dense_bits || weight.storage == Storage::word_bits;
+  std::array<uint8_t, 256> map;
+  for (size_t i = 0; i < map.size(); ++i) {
+    map[i] = static_cast<uint8_t>(i);
+    if (weight.format == Format::int8 && !offset) map[i] ^= 0x80;
+    if (weight.format == Format::e2m3) map[i] = format::encode_e4m3(format::e2m3_table[i % 64]);
+    if (weight.format == Format::e3m2) map[i] = format::encode_e4m3(format::e3m2_table[i % 64]);
+  }
+  return map;
 }
 
 int64_t scale_rows_of(const Scheme& scheme) {
@@ -26,34 +50,39 @@ int64_t scale_rows_of(const Scheme& scheme) {
   return shared ? 1 : kWideRows;
 }
 
-// Bits of the float at row n, column k.
-uint16_t float_bits(const PartWeights& part, const Scheme& scheme, int64_t k, int64_t n, int64_t column) {
+// A float of row n, as stored.
+void copy_float(const PartWeights& part, const Scheme& scheme, const WideRows16& at, int64_t n, int64_t column,
+                uint8_t* to) {
   const bool transposed = scheme.weight.storage == Storage::dense_transposed;
-  uint16_t bits;
-  std::memcpy(&bits, part.weight.data() + 2 * (transposed ? column * part.n + n : n * k + column), sizeof bits);
-  return bits;
+  const int64_t index = transposed ? column * part.n + n : n * at.k + column;
+  std::memcpy(to, part.weight.data() + index * at.code_bytes(), static_cast<size_t>(at.code_bytes()));
 }
 
-void pack_wide_panel(const LayerWeights& weights, size_t p, const WideRows16& at, int64_t r0, uint8_t* out) {
+// `row`: K bytes of scratch.
+void pack_wide_panel(const LayerWeights& weights, size_t p, const WideRows16& at, const std::array<uint8_t, 256>& map,
+                     int64_t r0, uint8_t* out, uint8_t* row) {
   const PartWeights& part = weights.parts[p];
   const Scheme& scheme = weights.spec->scheme;
   const StoredWeights stored(weights, p);
   std::memset(out, 0, static_cast<size_t>(at.panel_bytes()));
   const auto scale_bytes = static_cast<size_t>(at.scale_bytes);
   for (int64_t r = 0; r < std::min(kWideRows, part.n - r0); ++r) {
+    if (at.float_codes()) {
+      for (int64_t column = 0; column < at.k; ++column)
+        copy_float(part, scheme, at, r0 + r, column, out + at.place(r, column));
+      continue;
+    }
+    stored.code_row(r0 + r, row);
     int32_t sum = 0;
     for (int64_t column = 0; column < at.k; ++column) {
-      uint8_t* to = out + at.place(r, column);
-      if (at.code == WideCode::bf16) {
-        const uint16_t bits = float_bits(part, scheme, at.k, r0 + r, column);
-        std::memcpy(to, &bits, sizeof bits);
-        continue;
-      }
-      const uint32_t code = stored.code_bits(r0 + r, column);
-      *to = static_cast<uint8_t>(at.code == WideCode::int8 ? code ^ kInt8Flip : code);
-      sum += static_cast<int8_t>(code);
+      const uint8_t code = map[row[column]];
+      out[at.place(r, column)] = code;
+      sum += code;
     }
-    if (at.code == WideCode::int8) std::memcpy(out + at.sums_offset() + 4 * r, &sum, sizeof sum);
+    if (at.code == WideCode::int8) {
+      sum -= static_cast<int32_t>(128 * at.k);
+      std::memcpy(out + at.sums_offset() + 4 * r, &sum, sizeof sum);
+    }
     if (r >= at.scale_rows) continue;
     for (int64_t g = 0; g < at.groups; ++g) {
       const auto from = static_cast<size_t>(stored.scale_index(r0 + r, g));
@@ -72,20 +101,26 @@ int64_t wide_bytes(const LayerSpec& layer) {
 
 void pack_wide(const LayerWeights& weights, uint8_t* out, [[maybe_unused]] int threads) {
   const WideRows16 at(*weights.spec);
+  const std::array<uint8_t, 256> map = code_map(weights.spec->scheme.weight);
   for (size_t p = 0; p < weights.parts.size(); ++p) {
     const int64_t panels = WideRows16::panels(weights.parts[p].n);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      pack_wide_panel(weights, p, at, panel * kWideRows, out + panel * at.panel_bytes());
+#pragma omp parallel num_threads(threads)
+    {
+      std::vector<uint8_t> row(static_cast<size_t>(at.k));
+#pragma omp for schedule(static)
+      for (int64_t panel = 0; panel < panels; ++panel)
+        pack_wide_panel(weights, p, at, map, panel * kWideRows, out + panel * at.panel_bytes(), row.data());
     }
     out += panels * at.panel_bytes();
   }
 }
 
-// Two bytes a code for bf16, else one.
+// As many bytes a code as the layout has.
 void unpack_wide(const LayerSpec& layer, const uint8_t* packed, uint8_t* codes, uint8_t* scales) {
   const WideRows16 at(layer);
-  const uint8_t flip = at.code == WideCode::int8 ? kInt8Flip : 0;
+  std::array<uint8_t, 256> bits_of{};
+  const std::array<uint8_t, 256> map = code_map(layer.scheme.weight);
+  for (size_t bits = map.size(); bits-- > 0;) bits_of[map[bits]] = static_cast<uint8_t>(bits);
   const bool per_row = layer.scheme.weight.grouping.kind != Grouping::Kind::tensor;
   const int64_t block =
       layer.scheme.weight.grouping.kind == Grouping::Kind::block ? layer.scheme.weight.grouping.rows : 1;
@@ -95,8 +130,10 @@ void unpack_wide(const LayerSpec& layer, const uint8_t* packed, uint8_t* codes, 
       const uint8_t* panel = packed + row / kWideRows * at.panel_bytes();
       const int64_t r = row % kWideRows;
       for (int64_t column = 0; column < at.k; ++column) {
-        for (int64_t byte = 0; byte < at.code_bytes(); ++byte)
-          *codes++ = static_cast<uint8_t>(panel[at.place(r, column) + byte] ^ flip);
+        for (int64_t byte = 0; byte < at.code_bytes(); ++byte) {
+          const uint8_t stored = panel[at.place(r, column) + byte];
+          *codes++ = at.float_codes() ? stored : bits_of[stored];
+        }
       }
       if (at.scale_rows == 0 || row % block != 0 || (!per_row && row != 0)) continue;
       for (int64_t g = 0; g < at.groups; ++g, scales += at.scale_bytes) {
@@ -111,7 +148,7 @@ void unpack_wide(const LayerSpec& layer, const uint8_t* packed, uint8_t* codes, 
 }  // namespace
 
 WideRows16::WideRows16(const LayerSpec& layer)
-    : code(wide_code(layer.scheme)),
+    : code(wide_code(layer)),
       k(layer.k),
       columns(ceil_div(layer.k, kWideChunk) * kWideChunk),
       groups(1),
@@ -126,15 +163,9 @@ WideRows16::WideRows16(const LayerSpec& layer)
 }
 
 int64_t WideRows16::place(int64_t r, int64_t column) const {
-  switch (code) {
-    case WideCode::int8:
-      return column / 4 * 64 + r * 4 + column % 4;
-    case WideCode::e4m3:
-      return column * kWideRows + r;
-    case WideCode::bf16:
-      return column / 2 * 64 + r * 4 + column % 2 * 2;
-  }
-  return 0;
+  if (code == WideCode::int8) return column / 4 * 64 + r * 4 + column % 4;
+  if (code == WideCode::bf16) return column / 2 * 64 + r * 4 + column % 2 * 2;
+  return (column * kWideRows + r) * code_bytes();
 }
 
 const Layout wide_rows16{"wide_rows16", 1, wide_bytes, pack_wide, unpack_wide};

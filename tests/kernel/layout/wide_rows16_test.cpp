@@ -12,7 +12,8 @@ namespace gearshift::testing {
 namespace {
 
 bool taken(const MadeLayer& layer) {
-  for (const Kernel* kernel : {&cpu_bf16_fma, &cpu_int8_w8a8_dot, &cpu_fp8_fma}) {
+  for (const Kernel* kernel :
+       {&cpu_bf16_fma, &cpu_fp16_fma, &cpu_fp32_fma, &cpu_int8_w8a8_dot, &cpu_int8_fma, &cpu_fp8_fma, &cpu_fp6_fma}) {
     const auto& families = kernel->families;
     if (std::find(families.begin(), families.end(), layer.spec.family) == families.end()) continue;
     if (!refuses(*kernel, layer.spec, DeviceProfile(), DType::bf16)) return true;
@@ -35,11 +36,12 @@ void expect_codes(const MadeLayer& layer, size_t part, const uint8_t*& code, con
         ASSERT_EQ(*code++, stored.code_bits(n, k)) << what << ", row " << n << ", column " << k;
         continue;
       }
-      uint16_t bits;
-      std::memcpy(&bits, code, sizeof bits);
-      code += sizeof bits;
-      ASSERT_EQ(format::decode_bf16(bits), layer.values[part][static_cast<size_t>(n * layer.spec.k + k)])
+      const int64_t size = WideRows16(layer.spec).code_bytes();
+      const bool transposed = layer.spec.scheme.weight.storage == Storage::dense_transposed;
+      const int64_t index = transposed ? k * weights.n + n : n * layer.spec.k + k;
+      ASSERT_EQ(std::memcmp(code, weights.weight.data() + index * size, static_cast<size_t>(size)), 0)
           << what << ", row " << n << ", column " << k;
+      code += size;
     }
   }
 }

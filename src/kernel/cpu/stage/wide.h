@@ -1,8 +1,8 @@
 // The pieces of kernels over layout wide_rows16 (codes of one or two bytes), one version per instruction set.
 //
-// Codes are decoded in registers where that is a load or a few instructions, and once per block where many rows of x
-// use a dot product of bf16 pairs. A sum over columns that share one scale is exact (integers) or fp32, and is added in
-// the order of K: a row's bits depend on neither M, nor blocks, nor how rows share tiles.
+// One tile of x takes codes decoded in registers; for several, a block of codes is decoded once into the first-level
+// cache, in the form that the multiplier likes best. A sum over columns that share one scale is exact (integers) or
+// fp32, and is added in the order of K: a row's bits depend on neither M, nor blocks, nor how rows share tiles.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gearshift {
 
-// Columns of one block; spans (columns of one scale) are powers of two from 32 on and never straddle blocks.
+// The most columns of one block; spans (columns of one scale) are powers of two from 32 on and never straddle blocks.
 inline constexpr int64_t kWideBlock = 1024;
 
 // How a tile of x lies in memory; w is the number of its rows. One row alone is in the order of its columns.
@@ -29,6 +29,7 @@ inline int64_t wide_x_step(WideX x) { return x == WideX::floats ? 1 : x == WideX
 struct WideArgs {
   const uint8_t* weights;  // of the first panel, at the block
   int64_t stride;          // bytes to the same place of the next panel; 0 where there is none: its results are not used
+  int64_t panels;          // that are there: fewer than WidePieces has only for the last ones of a part
   const void* x;           // the tile at the block
   int64_t columns;         // a multiple of 32
   int64_t w;               // rows of the tile
@@ -45,22 +46,31 @@ struct WidePieces {
   WideX x = WideX::floats;
   bool integers = false;
   double unit = 1;  // what codes are multiplied by on top of their scale
+  // Reads codes as packed. nullptr: only what decode() leaves can be multiplied.
   void (*multiply)(const WideArgs&) = nullptr;
-  // Codes of one panel, `columns` of them -> bf16 pairs as layout wide_rows16 has them; nullptr: multiply decodes.
-  void (*decode)(const uint8_t* codes, int64_t columns, uint8_t* pairs) = nullptr;
+  // Codes of one panel, `columns` of them -> what multiply_decoded() reads in the place of codes. nullptr: codes are as
+  // quick for any number of tiles.
+  void (*decode)(const uint8_t* codes, int64_t columns, uint8_t* out) = nullptr;
+  void (*multiply_decoded)(const WideArgs&) = nullptr;
+  int64_t decoded_bytes = 0;   // of one code
+  int64_t block = kWideBlock;  // columns that several tiles take in turn: half of a first-level cache
+  // For a single row of x: more panels side by side in the place of its other rows, for more sums in flight and more
+  // streams of codes. nullptr: multiply() serves it.
+  void (*multiply_one)(const WideArgs&) = nullptr;
+  int64_t one_panels = 1;
 };
 
-// `bf16`: x is exact in bf16.
-WidePieces wide_pieces(Isa isa, WideCode code, bool bf16);
+// `integers`: x is int8. `bf16`: x is exact in bf16.
+WidePieces wide_pieces(Isa isa, WideCode code, bool integers, bool bf16);
 
-WidePieces wide_portable(WideCode code);
+WidePieces wide_portable(WideCode code, bool integers);
 #if defined(__x86_64__)
 WidePieces wide_int8_avx2();
 WidePieces wide_int8_vnni();
-WidePieces wide_bf16_avx2();
-WidePieces wide_e4m3_avx2();
-WidePieces wide_bf16_avx512();
-WidePieces wide_e4m3_avx512();
+// fp32 products of any code, int8 included.
+WidePieces wide_float_avx2(WideCode code);
+WidePieces wide_float_avx512(WideCode code);
+// Dots of bf16 pairs: bf16 and e4m3.
 WidePieces wide_bf16_dot();
 WidePieces wide_e4m3_dot();
 #endif

@@ -11,6 +11,7 @@
 #include "format/e8m0.h"
 #include "format/fp16.h"
 #include "kernel/cpu/isa.h"
+#include "kernel/cpu/stage/pieces.h"
 #include "kernel/cpu/stage/results.h"
 #include "kernel/cpu/stage/wide_x.h"
 #include "kernel/output.h"
@@ -27,6 +28,11 @@ constexpr ActivationUse kUse = ActivationUse::as_checkpoint;
 constexpr int64_t kWideChunkRows = 256;
 // Panels are divided by rows of x too where there are fewer items than this for each thread.
 constexpr int64_t kWideItems = 4;
+// Panel groups that are walked side by side: as often a block of x is used before it leaves the cache. Two where one
+// tile of x leaves nothing to use again: two streams of codes are read a little faster than one.
+constexpr int64_t kWideSide = 4, kFewSide = 2;
+// Bytes of each of those streams in turn.
+constexpr int64_t kStreamBytes = 2048;
 
 int64_t wide_chunk(int64_t m) {
   const int64_t chunks = (m + kWideChunkRows - 1) / kWideChunkRows;
@@ -53,11 +59,11 @@ struct WideScratch {
   int64_t thread_bytes, version_rows, version_scales;
 };
 struct WideThread {
-  float* row;      // [2][columns]
-  float* scales;   // [groups][rows of a panel group]
-  uint8_t* pairs;  // [panels] decoded blocks
-  float* sums;     // [chunk][rows of a panel group]
-  float* last;     // [rows of a panel group]: scales of whole rows
+  float* row;        // [2][columns]
+  float* scales;     // [spans of a block][rows of a panel group]
+  uint8_t* decoded;  // [panels of a group] blocks
+  float* sums;       // [panel groups side by side][chunk][rows of a panel group]
+  float* last;       // [rows of a panel group]: scales of whole rows
   double* bias;
 };
 
@@ -71,6 +77,9 @@ struct WideCall {
   int64_t chunk, versions;
 
   int64_t rows() const { return kWideRows * pieces.panels; }
+  // Columns that several tiles take in turn: no scale's span is cut.
+  int64_t block() const { return std::max(pieces.block, scaled_inside(at) ? at.group : 0); }
+  int64_t decoded_panel_bytes() const { return block() * kWideRows * pieces.decoded_bytes; }
   int64_t row_bytes() const { return at.columns * wide_x_bytes(pieces.x); }
   int64_t tiles(int64_t rows_of_x) const { return (rows_of_x + pieces.tile_rows - 1) / pieces.tile_rows; }
   int64_t width(int64_t tile, int64_t rows_of_x) const {
@@ -81,9 +90,9 @@ struct WideCall {
 WideThread carve_thread(const WideCall& call, Carver& carver) {
   WideThread thread{};
   thread.row = carver.take<float>(2 * call.at.columns);
-  thread.scales = carver.take<float>(scaled_inside(call.at) ? call.at.groups * call.rows() : 0);
-  thread.pairs = carver.take<uint8_t>(call.pieces.decode != nullptr ? kWideBlock * call.rows() * 2 : 0);
-  thread.sums = carver.take<float>(call.chunk * call.rows());
+  thread.scales = carver.take<float>(scaled_inside(call.at) ? kWideBlock / call.at.group * call.rows() : 0);
+  thread.decoded = carver.take<uint8_t>(call.pieces.panels * call.decoded_panel_bytes());
+  thread.sums = carver.take<float>(kWideSide * call.chunk * call.rows());
   thread.last = carver.take<float>(call.rows());
   thread.bias = carver.take<double>(call.rows());
   return thread;
@@ -111,8 +120,14 @@ WideCall wide_call(const RunArgs& args, const LayerSpec& layer, DType dtype, int
   const WideRows16 at(layer);
   const bool x_scales = separate_x_scales(layer.scheme, at);
   const Isa isa = active_isa();
-  WidePieces pieces = wide_pieces(isa, at.code, wide_exact_in_bf16(layer.scheme, kUse, dtype, x_scales));
+  const bool integers = at.code == WideCode::int8 && layer.scheme.activation.has_value();
+  WidePieces pieces = wide_pieces(isa, at.code, integers, wide_exact_in_bf16(layer.scheme, kUse, dtype, x_scales));
   const int64_t chunk = wide_chunk(m);
+  if (m == 1 && pieces.multiply_one != nullptr) {
+    pieces.multiply = pieces.multiply_one;
+    pieces.panels = pieces.one_panels;
+    pieces.decode = nullptr;
+  }
   // Tiles of nearly equal size: a last one of few rows would cost as much as a whole one.
   const int64_t tiles = std::max<int64_t>(1, (chunk + pieces.tile_rows - 1) / pieces.tile_rows);
   pieces.tile_rows = std::max<int64_t>(1, (chunk + tiles - 1) / tiles);
@@ -177,93 +192,118 @@ void tile_rows(const WideCall& call, const WideScratch& s, int64_t rows, int64_t
 // ---- products
 // -----------------------------------------------------------------------------------------------------------
 
-// Panels [panel, panel + panels) of a part against tiles [tile, tile + tiles).
+// Panels [panel, panel + panels) of a part, at most kWideSide groups of them, against tiles [tile, tile + tiles).
 struct WideItem {
   size_t part;
   int64_t version;
   const uint8_t* packed;  // of the part
   int64_t panel, panels, tile, tiles;
 };
+// The panels of its group `group`.
+int64_t group_panels(const WideCall& call, const WideItem& item, int64_t group) {
+  return std::min(call.pieces.panels, item.panels - group * call.pieces.panels);
+}
 
-// fp32 scales of the item's panels: of every group, or of whole rows.
-void item_scales(const WideCall& call, const WideItem& item, float* out) {
+// fp32 scales of `count` spans from `first` on of the panels at `panel`.
+void panel_scales(const WideCall& call, const uint8_t* panel, int64_t panels, int64_t first, int64_t count,
+                  float* out) {
   const WideRows16& at = call.at;
-  const auto unit = static_cast<float>(call.pieces.unit);
-  for (int64_t p = 0; p < call.pieces.panels; ++p) {
-    const uint8_t* from =
-        item.packed + (item.panel + std::min(p, item.panels - 1)) * at.panel_bytes() + at.scales_offset();
-    for (int64_t g = 0; g < at.groups; ++g) {
-      for (int64_t r = 0; r < kWideRows; ++r) {
-        float& to = out[g * call.rows() + p * kWideRows + r];
-        const int64_t index = g * at.scale_rows + (at.scale_rows == 1 ? 0 : r);
-        to = at.scale_rows == 0 ? unit
-                                : unit * wide_scale(call.layer.scheme.weight.scale, from + index * at.scale_bytes);
-      }
+  const DType dtype = call.layer.scheme.weight.scale;
+  // Columns past K may be spans of their own: no scale is stored for them, and their codes and x are zeros.
+  const int64_t stored = std::min(count, at.groups - first);
+  std::fill(out + stored * call.rows(), out + count * call.rows(), 0.0f);
+  for (int64_t p = 0; p < panels; ++p, panel += at.panel_bytes(), out += kWideRows) {
+    const uint8_t* from = panel + at.scales_offset() + first * at.scale_rows * at.scale_bytes;
+    if (at.scale_rows == kWideRows) {
+      decode_scales(call.isa, dtype, from, stored, out, call.rows());
+      continue;
     }
+    for (int64_t g = 0; g < stored; ++g) {
+      const float scale = at.scale_rows == 0 ? 1 : wide_scale(dtype, from + g * at.scale_bytes);
+      std::fill_n(out + g * call.rows(), kWideRows, scale);
+    }
+  }
+}
+
+// The tiles of an item against `columns` columns of one panel group from k0 on.
+void multiply_block(const WideCall& call, const WideScratch& s, const WideItem& item, int64_t rows_of_x, int64_t group,
+                    int64_t k0, int64_t columns, bool decodes, const WideThread& own) {
+  const WideRows16& at = call.at;
+  const int64_t panels = group_panels(call, item, group), m_first = item.tile * call.pieces.tile_rows;
+  const int64_t chunk_sums = call.chunk * call.rows();
+  const uint8_t* panel = item.packed + (item.panel + group * call.pieces.panels) * at.panel_bytes();
+  WideArgs product{};
+  product.columns = columns;
+  product.span = at.group;
+  product.weights = panel + k0 * kWideRows * at.code_bytes();
+  product.stride = panels > 1 ? at.panel_bytes() : 0;
+  product.panels = panels;
+  if (scaled_inside(at)) {
+    panel_scales(call, panel, panels, k0 / at.group, (columns + at.group - 1) / at.group, own.scales);
+    product.scales = own.scales;
+  }
+  if (decodes) {
+    for (int64_t p = 0; p < panels; ++p)
+      call.pieces.decode(product.weights + p * at.panel_bytes(), columns, own.decoded + p * call.decoded_panel_bytes());
+    product.weights = own.decoded;
+    product.stride = panels > 1 ? call.decoded_panel_bytes() : 0;
+  }
+  for (int64_t tile = item.tile; tile < item.tile + item.tiles; ++tile) {
+    const int64_t first = tile * call.pieces.tile_rows;
+    product.w = call.width(tile, rows_of_x);
+    product.x = s.tiles + (item.version * s.version_rows + first) * call.row_bytes() +
+                k0 * product.w * wide_x_bytes(call.pieces.x);
+    if (call.x_scales)
+      product.x_scales =
+          s.tile_scales + item.version * s.version_scales + first * at.groups + k0 / at.group * product.w;
+    product.sums = own.sums + group * chunk_sums + (first - m_first) * call.rows();
+    decodes ? call.pieces.multiply_decoded(product) : call.pieces.multiply(product);
   }
 }
 
 void multiply_wide(const WideCall& call, const WideScratch& s, const WideItem& item, int64_t rows_of_x,
                    const WideThread& own) {
   const WideRows16& at = call.at;
-  const int64_t rows = call.rows(), m_first = item.tile * call.pieces.tile_rows;
+  const int64_t groups = (item.panels + call.pieces.panels - 1) / call.pieces.panels;
+  const int64_t m_first = item.tile * call.pieces.tile_rows;
   const int64_t m_end = std::min(m_first + item.tiles * call.pieces.tile_rows, rows_of_x);
-  const bool inside = scaled_inside(at);
-  item_scales(call, item, inside ? own.scales : own.last);
-  std::memset(own.sums, 0, static_cast<size_t>((m_end - m_first) * rows) * 4);
-  const uint8_t* panel = item.packed + item.panel * at.panel_bytes();
-  const int64_t block = item.tiles == 1 && call.pieces.decode == nullptr ? at.columns : kWideBlock;
+  for (int64_t group = 0; group < groups; ++group)
+    std::fill_n(own.sums + group * call.chunk * call.rows(), (m_end - m_first) * call.rows(), 0.0f);
+  const bool decodes = call.pieces.multiply == nullptr || (item.tiles > 1 && call.pieces.decode != nullptr);
+  const int64_t stream = std::max(kStreamBytes / (kWideRows * at.code_bytes()), scaled_inside(at) ? at.group : 0);
+  const int64_t block = decodes || item.tiles > 1 ? call.block() : rows_of_x > 1 ? stream : kWideBlock;
   for (int64_t k0 = 0; k0 < at.columns; k0 += block) {
-    WideArgs product{};
-    product.columns = std::min(block, at.columns - k0);
-    product.weights = panel + k0 * kWideRows * at.code_bytes();
-    product.stride = item.panels > 1 ? at.panel_bytes() : 0;
-    if (call.pieces.decode != nullptr) {
-      constexpr int64_t kPairBytes = kWideBlock * kWideRows * 2;
-      for (int64_t p = 0; p < item.panels; ++p)
-        call.pieces.decode(product.weights + p * at.panel_bytes(), product.columns, own.pairs + p * kPairBytes);
-      product.weights = own.pairs;
-      product.stride = item.panels > 1 ? kPairBytes : 0;
-    }
-    product.span = at.group;
-    product.scales = inside ? own.scales + k0 / at.group * rows : nullptr;
-    for (int64_t tile = item.tile; tile < item.tile + item.tiles; ++tile) {
-      const int64_t first = tile * call.pieces.tile_rows;
-      product.w = call.width(tile, rows_of_x);
-      product.x = s.tiles + (item.version * s.version_rows + first) * call.row_bytes() +
-                  k0 * product.w * wide_x_bytes(call.pieces.x);
-      product.x_scales = call.x_scales ? s.tile_scales + item.version * s.version_scales + first * at.groups +
-                                             k0 / at.group * product.w
-                                       : nullptr;
-      product.sums = own.sums + (first - m_first) * rows;
-      call.pieces.multiply(product);
-    }
+    const int64_t columns = std::min(block, at.columns - k0);
+    for (int64_t group = 0; group < groups; ++group)
+      multiply_block(call, s, item, rows_of_x, group, k0, columns, decodes, own);
   }
 }
 
 // Integer sums of row `row` of x in place, as fp32: the offset of unsigned codes off, the shift of x back on.
-void finish_integers(const WideCall& call, const WideItem& item, const WideRow& row, float* sums) {
-  for (int64_t p = 0; p < item.panels; ++p) {
-    const uint8_t* of_codes = item.packed + (item.panel + p) * call.at.panel_bytes() + call.at.sums_offset();
-    wide_integers(call.isa, row, of_codes, sums + p * kWideRows);
-  }
+void finish_integers(const WideCall& call, const uint8_t* panel, int64_t panels, const WideRow& row, float* sums) {
+  for (int64_t p = 0; p < panels; ++p, panel += call.at.panel_bytes())
+    wide_integers(call.isa, row, panel + call.at.sums_offset(), sums + p * kWideRows);
 }
 
-void store_wide(const WideCall& call, const WideScratch& s, const WideItem& item, int64_t m0, int64_t rows_of_x,
-                const WideThread& own) {
+// The results of panel group `group` of an item.
+void store_group(const WideCall& call, const WideScratch& s, const WideItem& item, int64_t group, int64_t m0,
+                 int64_t rows_of_x, const WideThread& own) {
   const LayerWeights& weights = *call.args.weights;
   const PartWeights& part = weights.parts[item.part];
-  const int64_t rows = call.rows(), r0 = item.panel * kWideRows, m_first = item.tile * call.pieces.tile_rows;
+  const int64_t panels = group_panels(call, item, group), first = item.panel + group * call.pieces.panels;
+  const uint8_t* panel = item.packed + first * call.at.panel_bytes();
+  const int64_t rows = call.rows(), r0 = first * kWideRows, m_first = item.tile * call.pieces.tile_rows;
   const int64_t m_end = std::min(m_first + item.tiles * call.pieces.tile_rows, rows_of_x);
-  const int64_t n = std::min(item.panels * kWideRows, part.n - r0);
+  const int64_t n = std::min(panels * kWideRows, part.n - r0);
+  if (!scaled_inside(call.at)) panel_scales(call, panel, panels, 0, 1, own.last);
   for (int64_t r = 0; r < n; ++r) own.bias[r] = bias_value(part, r0 + r);
   const int64_t column = output_column(weights, item.part, r0);
   const bool contiguous = n == 1 || output_column(weights, item.part, r0 + 1) == column + 1;
-  const double global = StoredWeights(weights, item.part).factor();
+  const double global = StoredWeights(weights, item.part).factor() * call.pieces.unit;
   for (int64_t m = m_first; m < m_end; ++m) {
-    float* sums = own.sums + (m - m_first) * rows;
+    float* sums = own.sums + (group * call.chunk + m - m_first) * rows;
     const WideRow& row = s.row[item.version * s.version_rows + m];
-    if (call.pieces.integers) finish_integers(call, item, row, sums);
+    if (call.pieces.integers) finish_integers(call, panel, panels, row, sums);
     if (!scaled_inside(call.at)) {
       for (int64_t r = 0; r < n; ++r) sums[r] *= own.last[r];
     }
@@ -281,19 +321,21 @@ void multiply_part(const WideCall& call, const WideScratch& s, const uint8_t* pa
                    int64_t rows, const WideThread& own) {
   const int64_t panels = WideRows16::panels(call.args.weights->parts[part].n);
   const int64_t groups = (panels + call.pieces.panels - 1) / call.pieces.panels;
-  const int64_t tiles = call.tiles(rows);
-  const int64_t wanted = (kWideItems * call.args.threads + groups - 1) / groups;
-  const int64_t splits = call.args.threads == 1 ? 1 : std::min(wanted, tiles);
+  const int64_t tiles = call.tiles(rows), wanted = call.args.threads == 1 ? 1 : kWideItems * call.args.threads;
+  const int64_t side = std::clamp<int64_t>(groups / wanted, 1, tiles > 1 ? kWideSide : rows > 1 ? kFewSide : 1);
+  const int64_t columns_of_items = (groups + side - 1) / side;
+  const int64_t splits = std::min((wanted + columns_of_items - 1) / columns_of_items, tiles);
   const int64_t each = (tiles + splits - 1) / splits;
   const auto version = static_cast<int64_t>(activation_version(*call.args.weights, part, call.versions));
 #pragma omp for schedule(dynamic) nowait
-  for (int64_t index = 0; index < groups * splits; ++index) {
-    WideItem item{part, version, packed, index / splits * call.pieces.panels, 0, index % splits * each, 0};
-    item.panels = std::min(call.pieces.panels, panels - item.panel);
+  for (int64_t index = 0; index < columns_of_items * splits; ++index) {
+    WideItem item{part, version, packed, index / splits * side * call.pieces.panels, 0, index % splits * each, 0};
+    item.panels = std::min(side * call.pieces.panels, panels - item.panel);
     item.tiles = std::min(each, tiles - item.tile);
     if (item.tiles <= 0) continue;
     multiply_wide(call, s, item, rows, own);
-    store_wide(call, s, item, m0, rows, own);
+    const int64_t taken = (item.panels + call.pieces.panels - 1) / call.pieces.panels;
+    for (int64_t group = 0; group < taken; ++group) store_group(call, s, item, group, m0, rows, own);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "format/bf16.h"
 #include "format/e4m3.h"
+#include "format/fp16.h"
 #include "kernel/cpu/stage/wide.h"
 
 namespace gearshift {
@@ -14,7 +15,17 @@ constexpr int64_t kPortableRows = 4;
 template <WideCode code>
 float code_value(const uint8_t* codes, int64_t row, int64_t column) {
   if constexpr (code == WideCode::e4m3) return format::e4m3_table[codes[column * kWideRows + row]];
+  if constexpr (code == WideCode::int8) return static_cast<float>(codes[column / 4 * 64 + row * 4 + column % 4]) - 128;
+  if constexpr (code == WideCode::f32) {
+    float value;
+    std::memcpy(&value, codes + (column * kWideRows + row) * 4, sizeof value);
+    return value;
+  }
   uint16_t bits;
+  if constexpr (code == WideCode::f16) {
+    std::memcpy(&bits, codes + (column * kWideRows + row) * 2, sizeof bits);
+    return format::decode_fp16(bits);
+  }
   std::memcpy(&bits, codes + column / 2 * 64 + row * 4 + column % 2 * 2, sizeof bits);
   return format::decode_bf16(bits);
 }
@@ -58,34 +69,45 @@ void multiply_integers(const WideArgs& args) {
 
 }  // namespace
 
-WidePieces wide_portable(WideCode code) {
+WidePieces wide_portable(WideCode code, bool integers) {
   WidePieces pieces;
   pieces.tile_rows = kPortableRows;
-  pieces.integers = code == WideCode::int8;
-  pieces.x = pieces.integers ? WideX::int8_fours : WideX::floats;
-  pieces.multiply = code == WideCode::int8   ? multiply_integers
-                    : code == WideCode::e4m3 ? multiply_floats<WideCode::e4m3>
-                                             : multiply_floats<WideCode::bf16>;
+  pieces.integers = integers;
+  pieces.x = integers ? WideX::int8_fours : WideX::floats;
+  switch (code) {
+    case WideCode::int8:
+      pieces.multiply = integers ? multiply_integers : multiply_floats<WideCode::int8>;
+      break;
+    case WideCode::e4m3:
+      pieces.multiply = multiply_floats<WideCode::e4m3>;
+      break;
+    case WideCode::bf16:
+      pieces.multiply = multiply_floats<WideCode::bf16>;
+      break;
+    case WideCode::f16:
+      pieces.multiply = multiply_floats<WideCode::f16>;
+      break;
+    case WideCode::f32:
+      pieces.multiply = multiply_floats<WideCode::f32>;
+      break;
+  }
   return pieces;
 }
 
-WidePieces wide_pieces(Isa isa, WideCode code, [[maybe_unused]] bool bf16) {
+WidePieces wide_pieces(Isa isa, WideCode code, bool integers, [[maybe_unused]] bool bf16) {
 #if defined(__x86_64__)
-  if (code == WideCode::int8) {
-    if (isa_covers(isa, Isa::avx512_vnni)) return wide_int8_vnni();
-    if (isa_covers(isa, Isa::avx2)) return wide_int8_avx2();
-    return wide_portable(code);
-  }
-  const bool e4m3 = code == WideCode::e4m3;
+  if (integers && isa_covers(isa, Isa::avx512_vnni)) return wide_int8_vnni();
+  if (integers && isa_covers(isa, Isa::avx2)) return wide_int8_avx2();
   // Processors with AMX (all of one maker) run dots of bf16 pairs at half the rate of fused multiply-add, which
   // `gearshift bench` shows as their bf16 and fp32 ceilings below AMX.
   const bool quick_dots = isa_covers(isa, Isa::avx512_bf16) && !isa_covers(isa, Isa::amx);
-  if (bf16 && quick_dots) return e4m3 ? wide_e4m3_dot() : wide_bf16_dot();
-  if (isa_covers(isa, Isa::avx512)) return e4m3 ? wide_e4m3_avx512() : wide_bf16_avx512();
-  if (isa_covers(isa, Isa::avx2)) return e4m3 ? wide_e4m3_avx2() : wide_bf16_avx2();
+  if (bf16 && quick_dots && code == WideCode::e4m3) return wide_e4m3_dot();
+  if (bf16 && quick_dots && code == WideCode::bf16) return wide_bf16_dot();
+  if (isa_covers(isa, Isa::avx512)) return wide_float_avx512(code);
+  if (isa_covers(isa, Isa::avx2)) return wide_float_avx2(code);
 #endif
   static_cast<void>(isa);
-  return wide_portable(code);
+  return wide_portable(code, integers);
 }
 
 }  // namespace gearshift

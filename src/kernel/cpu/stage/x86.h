@@ -20,12 +20,14 @@ namespace gearshift {
 
 // How far ahead of their use codes are fetched: the hardware alone follows such loops too late.
 inline constexpr int64_t kPrefetchBytes = 4096;
+// The same where several streams are read side by side.
+inline constexpr int64_t kNearBytes = 2048;
 
-template <int Bytes>
+template <int Bytes, int64_t Ahead = kPrefetchBytes>
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* at) {
 #pragma GCC unroll 16
   for (int line = 0; line < Bytes; line += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(at + kPrefetchBytes + line), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(at + Ahead + line), _MM_HINT_T0);
   }
 }
 
