@@ -29,7 +29,8 @@ std::vector<const Kernel*> registered() {
   std::vector<const Kernel*> kernels;
   for (const KernelList& list : builtin_registry().lists) {
     for (const ListEntry& entry : list.entries) {
-      if (entry.kernel->platform != Platform::cpu) continue;  // tests/cuda
+      if (entry.kernel->platform != Platform::cpu) continue;                // tests/cuda
+      if (!isa_covers(detect_isa(), entry.kernel->contract.isa)) continue;  // nothing here could run it
       if (std::find(kernels.begin(), kernels.end(), entry.kernel) == kernels.end()) kernels.push_back(entry.kernel);
     }
   }

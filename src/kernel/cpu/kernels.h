@@ -7,16 +7,19 @@ namespace gearshift {
 
 extern const Kernel cpu_nvfp4_w4a4_dot;
 extern const Kernel cpu_nvfp4_w4a4_dot_panel;
+extern const Kernel cpu_nvfp4_w4a4_amx_panel;
 extern const Kernel cpu_nvfp4_w4a16_fma;
 extern const Kernel cpu_nvfp4_w4a16_fma_panel;
 extern const Kernel cpu_mxfp4_dot;
 extern const Kernel cpu_mxfp4_dot_panel;
+extern const Kernel cpu_mxfp4_amx_panel;
 extern const Kernel cpu_mxfp4_fma;
 extern const Kernel cpu_mxfp4_fma_panel;
 extern const Kernel cpu_int4_fma;
 extern const Kernel cpu_int4_fma_panel;
 extern const Kernel cpu_int4_a8_dot;
 extern const Kernel cpu_int4_a8_dot_panel;
+extern const Kernel cpu_int4_a8_amx_panel;
 extern const Kernel cpu_bf16_fma;
 extern const Kernel cpu_fp16_fma;
 extern const Kernel cpu_fp32_fma;

@@ -1,5 +1,6 @@
 // Exact activations in 512 bits: fp32 through a table of sixteen values, or bf16 pairs through one of thirty-two.
 #include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/wide.h"
 #include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
@@ -204,19 +205,36 @@ GEARSHIFT_AVX512 inline __m512i bf16_table(const NibbleTable& table, bool zeros)
   return _mm512_load_si512(entries);
 }
 
-template <bool Zeros>
-GEARSHIFT_AVX512 void decode_bf16(const DecodeArgs& args) {
+// Bytes from one panel of a pair to the other, and from one pair of columns to the next: the pairs of both panels
+// beside each other, or each panel for itself.
+struct PairPlace {
+  int64_t panel, pair;
+};
+constexpr PairPlace kBeside{64, 128}, kApart{kBlockColumns * 32, 64};
+
+// Two values of a row times its scale.
+GEARSHIFT_AVX512 inline __m512i scaled_pair(__m512i pair, __m512 scale) {
+  const __m512 low = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)), scale);
+  const __m512i odd = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000));
+  const __m512 high = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(pair, odd)), scale);
+  return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(low), 16), _mm512_castps_si512(high));
+}
+
+template <bool Zeros, bool Folded>
+GEARSHIFT_AVX512 void decode_bf16(const DecodeArgs& args, const PairPlace& place) {
   const __m512i table = bf16_table(*args.table, Zeros);
   const __m512i low = _mm512_set1_epi16(15);
   // A code of 0 stands for table.value[0].
   const __m512 base = _mm512_set1_ps(args.table->value[0] + 16);
-  const int shift = shift_of(args.span);
+  [[maybe_unused]] const int shift = shift_of(args.span);
   for (int64_t p = 0; p < args.panels; ++p) {
     const uint8_t* at = args.codes + p * args.panel_stride;
-    uint8_t* to = args.panel + 64 * p;
+    uint8_t* to = args.panel + place.panel * p;
     __m512i offset = _mm512_setzero_si512();
-    for (int64_t k = 0; k < args.columns; k += 8, at += 64, to += 512) {
+    __m512 scale = _mm512_setzero_ps();
+    for (int64_t k = 0; k < args.columns; k += 8, at += 64, to += 4 * place.pair) {
       prefetch_ahead<64>(at);
+      if constexpr (Folded) scale = _mm512_loadu_ps(args.scales + (k >> shift) * 32 + 16 * p);
       if constexpr (Zeros) {
         if ((k & (args.span - 1)) == 0) {
           const __m512 zeros = _mm512_loadu_ps(args.zeros + (k >> shift) * 32 + 16 * p);
@@ -231,14 +249,40 @@ GEARSHIFT_AVX512 void decode_bf16(const DecodeArgs& args) {
       for (int pair = 0; pair < 4; ++pair) {
         __m512i index = four[pair];
         if constexpr (Zeros) index = _mm512_add_epi16(_mm512_and_si512(index, low), offset);
-        _mm512_store_si512(to + 128 * pair, _mm512_permutexvar_epi16(index, table));
+        __m512i values = _mm512_permutexvar_epi16(index, table);
+        if constexpr (Folded) values = scaled_pair(values, scale);
+        _mm512_store_si512(to + place.pair * pair, values);
       }
     }
   }
 }
 
 void decode_bf16_panel(const DecodeArgs& args) {
-  args.zeros == nullptr ? decode_bf16<false>(args) : decode_bf16<true>(args);
+  args.zeros == nullptr ? decode_bf16<false, false>(args, kBeside) : decode_bf16<true, false>(args, kBeside);
+}
+
+// ---- tiles of AMX: the multiplier of wide codes, whose panels are pairs too -----------------------------------------
+
+constexpr int kAmxRowsOfX = 32;
+
+void decode_bf16_amx(const DecodeArgs& args) {
+  if (args.folded) return decode_bf16<false, true>(args, kApart);
+  args.zeros == nullptr ? decode_bf16<false, false>(args, kApart) : decode_bf16<true, false>(args, kApart);
+}
+
+void multiply_amx(const ProductArgs& args) {
+  WideArgs product{};
+  product.weights = args.weights;
+  product.stride = kApart.panel;
+  product.panels = 2;
+  product.x = args.x;
+  product.x_stride = args.x_stride;
+  product.columns = args.columns;
+  product.w = args.w;
+  product.scales = args.folded ? nullptr : args.scales;
+  product.span = args.span;
+  product.sums = args.sums;
+  multiply_pairs_amx(product);
 }
 
 }  // namespace
@@ -249,6 +293,9 @@ Pieces float_registers_avx512() {
 Pieces float_panel_avx512() { return {2, kPanelRowsOfX, 4, XOrder::floats, Correction::span, decode, multiply_panel}; }
 Pieces bf16_panel_avx512() {
   return {2, kBf16RowsOfX, 2, XOrder::bf16_pairs, Correction::span, decode_bf16_panel, multiply_bf16};
+}
+Pieces bf16_panel_amx() {
+  return {2, kAmxRowsOfX, 2, XOrder::bf16_rows, Correction::span, decode_bf16_amx, multiply_amx, true};
 }
 
 }  // namespace gearshift

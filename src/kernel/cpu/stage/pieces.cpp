@@ -17,10 +17,9 @@ Pieces float_registers(Isa isa) {
   if (isa_covers(isa, Isa::avx512)) return float_registers_avx512();
   return isa_covers(isa, Isa::avx2) ? float_registers_avx2() : float_panel_portable();
 }
-// Processors with AMX start one vdpbf16ps every other cycle, and two fp32 multiply-adds of half its work in every one:
-// there fp32 is the faster of the two.
 Pieces float_panel(Isa isa, bool bf16) {
-  if (bf16 && isa == Isa::avx512_bf16) return bf16_panel_avx512();
+  if (bf16 && isa_covers(isa, Isa::amx)) return bf16_panel_amx();
+  if (bf16 && isa_covers(isa, Isa::avx512_bf16)) return bf16_panel_avx512();
   if (isa_covers(isa, Isa::avx512)) return float_panel_avx512();
   return isa_covers(isa, Isa::avx2) ? float_panel_avx2() : float_panel_portable();
 }

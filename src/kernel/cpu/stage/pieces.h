@@ -32,8 +32,10 @@ enum class XOrder : uint8_t {
   dwords,       // int8 [column / 4][w][4]
   floats,       // fp32 [column][w]
   float_pairs,  // fp32 [pair][w][2]; per 8 columns the pairs 0 2, 1 3, 4 6, 5 7
-  bf16_pairs    // bf16 [pair][w][2]; per 8 columns the pairs 0 2, 4 6, 1 3, 5 7
+  bf16_pairs,   // bf16 [pair][w][2]; per 8 columns the pairs 0 2, 4 6, 1 3, 5 7
+  bf16_rows     // bf16 [w][columns and a line]; the same order of columns
 };
+inline bool is_bf16(XOrder order) { return order == XOrder::bf16_pairs || order == XOrder::bf16_rows; }
 
 // What starts the integer sums of a tile so that the bias of weight codes cancels: minus bias times the sum of x.
 enum class Correction : uint8_t {
@@ -50,6 +52,7 @@ struct DecodeArgs {
   const float* zeros;    // nullptr: none
   int64_t span;
   const NibbleTable* table;
+  bool folded;     // every product of a code and its scale is exact in the panel: it holds those
   uint8_t* panel;  // what the stage's multiplier reads
 };
 
@@ -60,7 +63,9 @@ struct ProductArgs {
   int64_t span;            // columns per scale, a power of two, at most kBlockColumns
   int64_t columns;         // of the block
   const NibbleTable* table;
+  bool folded;                // the panel has its scales inside
   const void* x;              // the tile at the block
+  int64_t x_stride;           // bytes between rows, where x lies by rows
   const int32_t* correction;  // integers: at the block, see Correction
   const float* x_scales;      // integers: [span][w]; nullptr: x has no scale per span
   int64_t w;                  // rows of the tile, 1 to Pieces::tile_rows
@@ -76,6 +81,7 @@ struct Pieces {
   Correction correction = Correction::span;
   void (*decode)(const DecodeArgs&) = nullptr;
   void (*multiply)(const ProductArgs&) = nullptr;
+  bool folds = false;  // knows panels with scales inside
 
   int64_t rows() const { return 16 * panels; }
 };
@@ -107,6 +113,7 @@ Pieces dot_panel_vnni();
 Pieces float_registers_avx512();
 Pieces float_panel_avx512();
 Pieces bf16_panel_avx512();
+Pieces bf16_panel_amx();
 #endif
 
 }  // namespace gearshift

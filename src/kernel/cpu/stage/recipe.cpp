@@ -124,7 +124,7 @@ int64_t carve_scratch(const Pieces& pieces, const TileShape& shape, bool zeros, 
   const int64_t padded = shape.tiles() * shape.tile_rows;
   const auto aligned = [](int64_t bytes) { return (bytes + 63) / 64 * 64; };
   const bool codes = shape.order == XOrder::dwords;
-  scratch.x_bytes = aligned(padded * shape.columns * shape.element_bytes());
+  scratch.x_bytes = aligned(padded * shape.pitch() * shape.element_bytes());
   scratch.corrections = codes ? aligned(padded * shape.units() * 4) / 4 : 0;
   scratch.scales = shape.x_scales ? aligned(padded * shape.spans() * 4) / 4 : 0;
   scratch.tiles.x = carver.take<uint8_t>(versions * scratch.x_bytes);
@@ -185,6 +185,22 @@ struct Item {
   int64_t tile, tiles;  // the range of tiles
 };
 
+// Whether all products of codes and scales of a block are exact in bf16 and far from where it ends: e4m3 scales add
+// four bits to the two of a code, powers of two add none.
+bool scales_fold(const Call& call, int64_t panels, int64_t spans, const ThreadScratch& scratch) {
+  const WeightScheme& weight = call.args.weights->spec->scheme.weight;
+  if (weight.format != Format::e2m1) return false;
+  if (weight.scale == DType::f8_e4m3) return true;
+  if (weight.scale != DType::f8_e8m0) return false;
+  for (int64_t g = 0; g < spans; ++g) {
+    for (int64_t r = 0; r < panels * kPanelRows; ++r) {
+      const float scale = scratch.scales[g * call.pieces.rows() + r];
+      if (scale != 0 && !(scale >= 0x1p-60f && scale <= 0x1p60f)) return false;
+    }
+  }
+  return true;
+}
+
 void multiply_item(const Call& call, const Item& item, const TileShape& shape, const Tiles& tiles,
                    const ThreadScratch& scratch) {
   const Pieces& pieces = call.pieces;
@@ -198,10 +214,12 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
   for (int64_t k0 = 0; k0 < shape.columns; k0 += kBlockColumns) {
     const int64_t columns = std::min(kBlockColumns, shape.columns - k0);
     decode_block_scales(call, panel, item.panels, shape.span, k0, columns, scratch);
+    const bool folded =
+        pieces.folds && scales_fold(call, item.panels, (columns + shape.span - 1) / shape.span, scratch);
     const uint8_t* weights = panel + k0 / kChunkColumns * kChunkBytes;
     if (pieces.decode != nullptr) {
       pieces.decode({weights, call.at.panel_bytes(), item.panels, columns, scratch.scales, zeros, shape.span,
-                     &call.table, scratch.panel});
+                     &call.table, folded, scratch.panel});
       weights = scratch.panel;
     }
     for (int64_t tile = item.tile; tile < item.tile + item.tiles; ++tile) {
@@ -214,7 +232,9 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
       product.span = shape.span;
       product.columns = columns;
       product.table = &call.table;
-      product.x = tiles.x + (base * shape.columns + k0 * w) * shape.element_bytes();
+      product.folded = folded;
+      product.x = tiles.x + shape.place(tile, k0) * shape.element_bytes();
+      product.x_stride = shape.pitch() * shape.element_bytes();
       product.correction = tiles.correction + base * shape.units() + k0 / shape.unit() * w;
       product.x_scales = shape.x_scales ? tiles.scales + base * shape.spans() + k0 / shape.span * w : nullptr;
       product.w = w;

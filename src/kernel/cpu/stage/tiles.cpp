@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "kernel/cpu/isa.h"
 #include "kernel/cpu/stage/quantize.h"
+#include "kernel/cpu/stage/x86.h"
 #include "kernel/reference/activation.h"
 
 namespace gearshift {
@@ -59,6 +61,43 @@ void put_corrections(const int8_t* codes, int64_t count, const TileShape& shape,
     total = u % units_each == 0 ? low + high : total + low + high;
     to = -bias * total;
   }
+}
+
+// bf16 dots take subnormal numbers as zero: rows of nothing but tiny values are multiplied by a power of two first.
+constexpr float kTinyRow = 0x1p-60f;
+constexpr float kLiftRow = 0x1p60f;
+
+// Returns what the results have to be multiplied by.
+double lift_tiny(float* values, int64_t count) {
+  float most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, std::abs(values[i]));
+  if (most == 0 || most >= kTinyRow) return 1;
+  for (int64_t i = 0; i < count; ++i) values[i] *= kLiftRow;
+  return 1 / kLiftRow;
+}
+
+#if defined(__x86_64__)
+
+// Eight columns to bf16 in the order of pairs.
+GEARSHIFT_AVX2 void put_row_vectors(const float* values, int64_t count, uint16_t* to) {
+  const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+  for (int64_t k = 0; k < count; k += 8) {
+    const __m256i bits = _mm256_permutevar8x32_epi32(_mm256_castps_si256(_mm256_loadu_ps(values + k)), order);
+    const __m256i words = _mm256_srli_epi32(bits, 16);
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0xd8);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + k), _mm256_castsi256_si128(packed));
+  }
+}
+
+#endif
+
+// One row, by rows.
+void put_row(const float* values, int64_t count, uint16_t* to) {
+#if defined(__x86_64__)
+  if (isa_covers(active_isa(), Isa::avx2)) return put_row_vectors(values, count, to);
+#endif
+  for (int64_t k = 0; k < count; ++k)
+    to[k] = static_cast<uint16_t>(std::bit_cast<uint32_t>(values[k / 8 * 8 + kBf16Pairs[k % 8]]) >> 16);
 }
 
 void put_floats(const float* values, int64_t count, int64_t w, int64_t r, XOrder order, uint8_t* tile) {
@@ -141,9 +180,30 @@ double ready_row(const Activations& a, const TileShape& shape, int64_t row, floa
   return factor;
 }
 
-// Columns enter in their own order, and each activation group is quantized by itself.
+// The same for e2m1 activations in their own order, by the vector quantizer. `codes`: as many bytes as columns.
+double ready_e2m1(const Activations& a, const TileShape& shape, int64_t row, float* values, float* scales,
+                  int8_t* codes) {
+  const LayerSpec& layer = *a.args->weights->spec;
+  const ActivationScheme& scheme = *layer.scheme.activation;
+  load(a, row, 0, layer.k, values);
+  std::fill(values + layer.k, values + shape.columns, 0.0f);
+  quantize_e2m1_for(active_isa())(e2m1_recipe(scheme, *a.part), values, shape.columns / scheme.group, codes, scales);
+  for (int64_t i = 0; i < shape.columns; ++i)
+    values[i] = static_cast<float>(codes[i]) * (0.5f * scales[i / scheme.group]);
+  return power_of_two_scales(scheme) ? 1 : nvfp4_input_factor(scheme, *a.part);
+}
+
+bool e2m1_groups(const Activations& a) {
+  const Scheme& scheme = a.args->weights->spec->scheme;
+  return a.order == nullptr && quantizes(scheme, a.use) && scheme.activation->format == Format::e2m1 &&
+         scheme.activation->granularity == Granularity::token_group;
+}
+
+// Columns enter in their own order, and each activation group is quantized by itself. Not where tiny rows have to be
+// found.
 bool by_segments(const Activations& a, const TileShape& shape) {
-  return a.order == nullptr && (shape.x_scales || !quantizes(a.args->weights->spec->scheme, a.use));
+  return a.order == nullptr && !is_bf16(shape.order) &&
+         (shape.x_scales || !quantizes(a.args->weights->spec->scheme, a.use));
 }
 
 // Columns [k0, k0 + count) of a row, zeros past K.
@@ -166,7 +226,7 @@ void pack_tile(const Activations& a, const TileShape& shape, int64_t m0, int64_t
   const int64_t step = segment_columns(a, shape);
   const int64_t k0 = segment * step;
   const int64_t count = std::min(step, shape.columns - k0);
-  uint8_t* x = tiles.x + (tile * shape.tile_rows * shape.columns + k0 * w) * shape.element_bytes();
+  uint8_t* x = tiles.x + shape.place(tile, k0) * shape.element_bytes();
   int32_t* correction = tiles.correction + tile * shape.tile_rows * shape.units() + k0 / shape.unit() * w;
   float* x_scales = tiles.scales + tile * shape.tile_rows * shape.spans() + k0 / shape.span * w;
   auto* codes = reinterpret_cast<int8_t*>(scratch + 2 * shape.columns);
@@ -174,14 +234,21 @@ void pack_tile(const Activations& a, const TileShape& shape, int64_t m0, int64_t
   if (shape.order != XOrder::dwords) {
     for (int64_t r = 0; r < w; ++r) {
       const int64_t row = tile * shape.tile_rows + r;
+      float* scales = scratch + shape.columns;
       if (by_row) {
-        tiles.factor[row] =
-            ready_row(a, shape, m0 + row, scratch, scratch + shape.columns, scratch + 2 * shape.columns);
+        tiles.factor[row] = e2m1_groups(a)
+                                ? ready_e2m1(a, shape, m0 + row, scratch, scales, codes)
+                                : ready_row(a, shape, m0 + row, scratch, scales, scratch + 2 * shape.columns);
+        if (is_bf16(shape.order)) tiles.factor[row] *= lift_tiny(scratch, shape.columns);
       } else {
         load_segment(a, m0 + row, k0, count, scratch);
         if (k0 == 0) tiles.factor[row] = 1;
       }
-      put_floats(scratch, count, w, r, shape.order, x);
+      if (shape.order == XOrder::bf16_rows) {
+        put_row(scratch, count, reinterpret_cast<uint16_t*>(x) + r * shape.pitch());
+      } else {
+        put_floats(scratch, count, w, r, shape.order, x);
+      }
     }
     return;
   }

@@ -20,9 +20,14 @@ enum class WideX : uint8_t {
   int8_fours,   // [column / 4][w][4]
   int16_fours,  // [column / 4][w][4]
   floats,       // [column][w]
-  bf16_twos     // [column / 2][w][2]
+  bf16_twos,    // [column / 2][w][2]
+  int8_rows,    // [w][columns]: rows where they were made, WideArgs::x_stride apart
+  bf16_rows
 };
-inline int64_t wide_x_bytes(WideX x) { return x == WideX::int8_fours ? 1 : x == WideX::floats ? 4 : 2; }
+inline bool by_rows(WideX x) { return x == WideX::int8_rows || x == WideX::bf16_rows; }
+inline int64_t wide_x_bytes(WideX x) {
+  return x == WideX::int8_fours || x == WideX::int8_rows ? 1 : x == WideX::floats ? 4 : 2;
+}
 // Columns that lie together.
 inline int64_t wide_x_step(WideX x) { return x == WideX::floats ? 1 : x == WideX::bf16_twos ? 2 : 4; }
 
@@ -31,6 +36,7 @@ struct WideArgs {
   int64_t stride;          // bytes to the same place of the next panel; 0 where there is none: its results are not used
   int64_t panels;          // that are there: fewer than WidePieces has only for the last ones of a part
   const void* x;           // the tile at the block
+  int64_t x_stride;        // bytes between rows of x, where they lie by rows
   int64_t columns;         // a multiple of 32
   int64_t w;               // rows of the tile
   // Floats whose scale changes along K: [span][16 * panels] and [span][w]; nullptr: sums are of codes alone.
@@ -73,6 +79,13 @@ WidePieces wide_float_avx512(WideCode code);
 // Dots of bf16 pairs: bf16 and e4m3.
 WidePieces wide_bf16_dot();
 WidePieces wide_e4m3_dot();
+WidePieces wide_int8_amx();
+WidePieces wide_bf16_amx();
+WidePieces wide_e4m3_amx();
+// The multiplier of bf16 pairs by tiles of AMX: two panels, x by rows.
+void multiply_pairs_amx(const WideArgs& args);
+// bf16 pairs of e4m3 codes over 256; needs AVX-512.
+void decode_e4m3_pairs(const uint8_t* codes, int64_t columns, uint8_t* pairs);
 #endif
 
 }  // namespace gearshift

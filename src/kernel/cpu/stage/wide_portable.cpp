@@ -96,13 +96,12 @@ WidePieces wide_portable(WideCode code, bool integers) {
 
 WidePieces wide_pieces(Isa isa, WideCode code, bool integers, [[maybe_unused]] bool bf16) {
 #if defined(__x86_64__)
+  const bool pairs = bf16 && (code == WideCode::e4m3 || code == WideCode::bf16);
+  if (isa_covers(isa, Isa::amx) && integers) return wide_int8_amx();
+  if (isa_covers(isa, Isa::amx) && pairs) return code == WideCode::e4m3 ? wide_e4m3_amx() : wide_bf16_amx();
   if (integers && isa_covers(isa, Isa::avx512_vnni)) return wide_int8_vnni();
   if (integers && isa_covers(isa, Isa::avx2)) return wide_int8_avx2();
-  // Processors with AMX (all of one maker) run dots of bf16 pairs at half the rate of fused multiply-add, which
-  // `gearshift bench` shows as their bf16 and fp32 ceilings below AMX.
-  const bool quick_dots = isa_covers(isa, Isa::avx512_bf16) && !isa_covers(isa, Isa::amx);
-  if (bf16 && quick_dots && code == WideCode::e4m3) return wide_e4m3_dot();
-  if (bf16 && quick_dots && code == WideCode::bf16) return wide_bf16_dot();
+  if (isa_covers(isa, Isa::avx512_bf16) && pairs) return code == WideCode::e4m3 ? wide_e4m3_dot() : wide_bf16_dot();
   if (isa_covers(isa, Isa::avx512)) return wide_float_avx512(code);
   if (isa_covers(isa, Isa::avx2)) return wide_float_avx2(code);
 #endif

@@ -256,12 +256,14 @@ WideRow ready_wide_row(const WideRecipe& recipe, Isa isa, int64_t index, uint8_t
   switch (recipe.x) {
     case WideX::int8_fours:
     case WideX::int16_fours:
+    case WideX::int8_rows:
       put_integers(recipe, isa, values, k, row, out);
       break;
     case WideX::floats:
       std::memcpy(out, values, static_cast<size_t>(recipe.columns) * 4);
       break;
     case WideX::bf16_twos:
+    case WideX::bf16_rows:
       if (const float amax = largest(isa, values, k); amax < kTiny && amax > 0) {
         for (int64_t i = 0; i < k; ++i) values[i] *= kLift;
         row.factor /= kLift;

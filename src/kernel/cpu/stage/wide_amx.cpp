@@ -1,0 +1,193 @@
+// Products of tiles: 16 rows of x, 16 rows of weights, 64 bytes of columns at a time. Panels of wide_rows16 are what
+// the instructions want of weights (bf16 pairs, int8 fours, 16 rows beside each other), and x is read by rows.
+#include <cstring>
+
+#include "kernel/cpu/stage/amx.h"
+#include "kernel/cpu/stage/wide.h"
+
+#if defined(__x86_64__)
+
+namespace gearshift {
+
+namespace {
+
+constexpr int64_t kAmxRows = 32;
+constexpr int64_t kTileBytes = 1024;
+// Sums leave the tiles once per block.
+constexpr int64_t kAmxBlock = 512;
+constexpr int64_t kSumsStride = 2 * kWideRows * 4;
+
+template <bool Both>
+GEARSHIFT_AMX inline __attribute__((always_inline)) void load_sums(const uint8_t* sums) {
+  _tile_loadd(0, sums, kSumsStride);
+  _tile_loadd(1, sums + 64, kSumsStride);
+  if constexpr (Both) {
+    _tile_loadd(2, sums + 16 * kSumsStride, kSumsStride);
+    _tile_loadd(3, sums + 16 * kSumsStride + 64, kSumsStride);
+  }
+}
+
+template <bool Both>
+GEARSHIFT_AMX inline __attribute__((always_inline)) void zero_sums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (Both) {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+}
+
+template <bool Both>
+GEARSHIFT_AMX inline __attribute__((always_inline)) void store_sums(uint8_t* sums) {
+  _tile_stored(0, sums, kSumsStride);
+  _tile_stored(1, sums + 64, kSumsStride);
+  if constexpr (Both) {
+    _tile_stored(2, sums + 16 * kSumsStride, kSumsStride);
+    _tile_stored(3, sums + 16 * kSumsStride + 64, kSumsStride);
+  }
+}
+
+// 64 bytes of columns.
+template <bool Both, bool Integers>
+GEARSHIFT_AMX inline __attribute__((always_inline)) void step(const uint8_t* x, int64_t x_stride, const uint8_t* first,
+                                                              const uint8_t* second) {
+  _tile_loadd(6, first, 64);
+  _tile_loadd(4, x, x_stride);
+  _tile_loadd(7, second, 64);
+  if constexpr (Both) _tile_loadd(5, x + 16 * x_stride, x_stride);
+  if constexpr (Integers) {
+    _tile_dpbsud(0, 4, 6);
+    _tile_dpbsud(1, 4, 7);
+    if constexpr (Both) {
+      _tile_dpbsud(2, 5, 6);
+      _tile_dpbsud(3, 5, 7);
+    }
+  } else {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (Both) {
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+}
+
+template <bool Prefetch>
+GEARSHIFT_AMX inline __attribute__((always_inline)) void prefetch_tiles(const uint8_t* weights, int64_t stride) {
+  if constexpr (Prefetch) {
+    prefetch_ahead<kTileBytes>(weights);
+    prefetch_ahead<kTileBytes>(weights + stride);
+  }
+}
+
+// sums += part * scale of x * scale of weights, for the w rows.
+GEARSHIFT_AMX void add_scaled(const float* part, const WideArgs& args, int64_t s) {
+  const __m512 first = _mm512_loadu_ps(args.scales + 32 * s), second = _mm512_loadu_ps(args.scales + 32 * s + 16);
+  auto* sums = static_cast<float*>(args.sums);
+  for (int64_t m = 0; m < args.w; ++m, part += 32, sums += 32) {
+    const __m512 x_scale = _mm512_set1_ps(args.x_scales == nullptr ? 1 : args.x_scales[s * args.w + m]);
+    const __m512 one = _mm512_mul_ps(_mm512_load_ps(part), x_scale);
+    const __m512 two = _mm512_mul_ps(_mm512_load_ps(part + 16), x_scale);
+    _mm512_storeu_ps(sums, _mm512_fmadd_ps(one, first, _mm512_loadu_ps(sums)));
+    _mm512_storeu_ps(sums + 16, _mm512_fmadd_ps(two, second, _mm512_loadu_ps(sums + 16)));
+  }
+}
+
+template <bool Both, bool Prefetch>
+GEARSHIFT_AMX void multiply_pairs(const WideArgs& args) {
+  const AmxConfig config(args.w);
+  config.load();
+  const uint8_t* weights = args.weights;
+  const auto* x = static_cast<const uint8_t*>(args.x);
+  auto* sums = static_cast<uint8_t*>(args.sums);
+  if (args.scales == nullptr) {
+    load_sums<Both>(sums);
+    for (int64_t column = 0; column < args.columns; column += 32, weights += kTileBytes, x += 64) {
+      prefetch_tiles<Prefetch>(weights, args.stride);
+      step<Both, false>(x, args.x_stride, weights, weights + args.stride);
+    }
+    store_sums<Both>(sums);
+  } else {
+    alignas(64) float part[kAmxRows * 32];
+    for (int64_t first = 0, s = 0; first < args.columns; first += args.span, ++s) {
+      const int64_t count = args.columns - first < args.span ? args.columns - first : args.span;
+      zero_sums<Both>();
+      for (int64_t column = 0; column < count; column += 32, weights += kTileBytes, x += 64) {
+        prefetch_tiles<Prefetch>(weights, args.stride);
+        step<Both, false>(x, args.x_stride, weights, weights + args.stride);
+      }
+      store_sums<Both>(reinterpret_cast<uint8_t*>(part));
+      add_scaled(part, args, s);
+    }
+  }
+  _tile_release();
+}
+
+template <bool Both>
+GEARSHIFT_AMX void multiply_fours(const WideArgs& args) {
+  const AmxConfig config(args.w);
+  config.load();
+  const uint8_t* weights = args.weights;
+  const auto* x = static_cast<const uint8_t*>(args.x);
+  auto* sums = static_cast<uint8_t*>(args.sums);
+  load_sums<Both>(sums);
+  int64_t left = args.columns;
+  for (; left >= 64; left -= 64, weights += kTileBytes, x += 64) {
+    prefetch_tiles<true>(weights, args.stride);
+    step<Both, true>(x, args.x_stride, weights, weights + args.stride);
+  }
+  if (left > 0) {
+    // Half a tile of weights; what stands in x behind its end meets zeros.
+    alignas(64) uint8_t half[2][kTileBytes] = {};
+    std::memcpy(half[0], weights, kTileBytes / 2);
+    std::memcpy(half[1], weights + args.stride, kTileBytes / 2);
+    step<Both, true>(x, args.x_stride, half[0], half[1]);
+  }
+  store_sums<Both>(sums);
+  _tile_release();
+}
+
+template <bool Prefetch>
+void multiply_bf16(const WideArgs& args) {
+  args.w > 16 ? multiply_pairs<true, Prefetch>(args) : multiply_pairs<false, Prefetch>(args);
+}
+void multiply_int8(const WideArgs& args) { args.w > 16 ? multiply_fours<true>(args) : multiply_fours<false>(args); }
+
+WidePieces pieces_amx(WideX x) {
+  WidePieces pieces;
+  pieces.panels = 2;
+  pieces.tile_rows = kAmxRows;
+  pieces.x = x;
+  pieces.block = kAmxBlock;
+  return pieces;
+}
+
+}  // namespace
+
+void multiply_pairs_amx(const WideArgs& args) { multiply_bf16<false>(args); }
+
+WidePieces wide_int8_amx() {
+  WidePieces pieces = pieces_amx(WideX::int8_rows);
+  pieces.integers = true;
+  pieces.multiply = multiply_int8;
+  return pieces;
+}
+
+WidePieces wide_bf16_amx() {
+  WidePieces pieces = pieces_amx(WideX::bf16_rows);
+  pieces.multiply = multiply_bf16<true>;
+  return pieces;
+}
+
+WidePieces wide_e4m3_amx() {
+  WidePieces pieces = pieces_amx(WideX::bf16_rows);
+  pieces.unit = 256;
+  pieces.decode = decode_e4m3_pairs;
+  pieces.multiply_decoded = multiply_bf16<false>;
+  pieces.decoded_bytes = 2;
+  return pieces;
+}
+
+}  // namespace gearshift
+
+#endif
