@@ -1,5 +1,5 @@
-// y = x * W^T + bias for bf16 weights: fp32 products and sums, or dots of bf16 pairs where x is bf16 and the processor
-// has them.
+// y = x * W^T + bias for bf16, fp16 and fp32 weights: fp32 products and sums, or dots of bf16 pairs where both sides are
+// bf16 and the processor has them.
 #include "kernel/cpu/kernels.h"
 #include "kernel/cpu/stage/wide_engine.h"
 
@@ -12,7 +12,7 @@ Kernel make() {
   kernel.families = {Family::bf16};
   kernel.contract.weight_formats = {Format::float_};
   kernel.contract.storages = {Storage::dense, Storage::dense_transposed};
-  kernel.contract.weight_dtypes = {DType::bf16};
+  kernel.contract.weight_dtypes = {DType::bf16, DType::f16, DType::f32};
   kernel.formula = "y = x * W^T + bias, fp32 sums";
   return kernel;
 }

@@ -12,8 +12,7 @@ namespace gearshift::testing {
 namespace {
 
 bool taken(const MadeLayer& layer) {
-  for (const Kernel* kernel :
-       {&cpu_bf16_fma, &cpu_fp16_fma, &cpu_fp32_fma, &cpu_int8_w8a8_dot, &cpu_int8_fma, &cpu_fp8_fma, &cpu_fp6_fma}) {
+  for (const Kernel* kernel : {&cpu_bf16_fma, &cpu_int8_w8a8_dot, &cpu_int8_fma, &cpu_fp8_fma, &cpu_fp6_fma}) {
     const auto& families = kernel->families;
     if (std::find(families.begin(), families.end(), layer.spec.family) == families.end()) continue;
     if (!refuses(*kernel, layer.spec, DeviceProfile(), DType::bf16)) return true;
