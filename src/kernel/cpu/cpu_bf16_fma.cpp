@@ -1,5 +1,5 @@
-// y = x * W^T + bias for bf16, fp16 and fp32 weights: fp32 products and sums, or dots of bf16 pairs where both sides are
-// bf16 and the processor has them.
+// y = x * W^T + bias for bf16, fp16 and fp32 weights: fp32 products and sums, or dots of bf16 pairs where both sides
+// are bf16 and the processor has them.
 #include "kernel/cpu/kernels.h"
 #include "kernel/cpu/stage/wide_engine.h"
 

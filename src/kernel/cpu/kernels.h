@@ -19,7 +19,6 @@ extern const Kernel cpu_int4_fma;
 extern const Kernel cpu_int4_fma_panel;
 extern const Kernel cpu_int4_a8_dot;
 extern const Kernel cpu_int4_a8_dot_panel;
-extern const Kernel cpu_int4_a8_amx_panel;
 extern const Kernel cpu_bf16_fma;
 extern const Kernel cpu_int8_w8a8_dot;
 extern const Kernel cpu_int8_fma;

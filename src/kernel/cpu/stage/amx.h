@@ -33,5 +33,8 @@ struct alignas(64) AmxConfig {
   void load() const { __asm__ volatile("ldtilecfg %0" : : "m"(*this)); }
 };
 
+// What the tile intrinsics read and write, compilers know nothing of.
+inline __attribute__((always_inline)) void settle_memory() { __asm__ volatile("" : : : "memory"); }
+
 }  // namespace gearshift
 #endif

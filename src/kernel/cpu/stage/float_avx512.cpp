@@ -276,7 +276,6 @@ void multiply_amx(const ProductArgs& args) {
   product.stride = kApart.panel;
   product.panels = 2;
   product.x = args.x;
-  product.x_stride = args.x_stride;
   product.columns = args.columns;
   product.w = args.w;
   product.scales = args.folded ? nullptr : args.scales;
@@ -295,7 +294,7 @@ Pieces bf16_panel_avx512() {
   return {2, kBf16RowsOfX, 2, XOrder::bf16_pairs, Correction::span, decode_bf16_panel, multiply_bf16};
 }
 Pieces bf16_panel_amx() {
-  return {2, kAmxRowsOfX, 2, XOrder::bf16_rows, Correction::span, decode_bf16_amx, multiply_amx, true};
+  return {2, kAmxRowsOfX, 2, XOrder::bf16_lines, Correction::span, decode_bf16_amx, multiply_amx, true};
 }
 
 }  // namespace gearshift

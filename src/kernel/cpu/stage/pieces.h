@@ -33,9 +33,9 @@ enum class XOrder : uint8_t {
   floats,       // fp32 [column][w]
   float_pairs,  // fp32 [pair][w][2]; per 8 columns the pairs 0 2, 1 3, 4 6, 5 7
   bf16_pairs,   // bf16 [pair][w][2]; per 8 columns the pairs 0 2, 4 6, 1 3, 5 7
-  bf16_rows     // bf16 [w][columns and a line]; the same order of columns
+  bf16_lines    // bf16 [32 columns][w][32]; the same order of columns
 };
-inline bool is_bf16(XOrder order) { return order == XOrder::bf16_pairs || order == XOrder::bf16_rows; }
+inline bool is_bf16(XOrder order) { return order == XOrder::bf16_pairs || order == XOrder::bf16_lines; }
 
 // What starts the integer sums of a tile so that the bias of weight codes cancels: minus bias times the sum of x.
 enum class Correction : uint8_t {
@@ -65,7 +65,6 @@ struct ProductArgs {
   const NibbleTable* table;
   bool folded;                // the panel has its scales inside
   const void* x;              // the tile at the block
-  int64_t x_stride;           // bytes between rows, where x lies by rows
   const int32_t* correction;  // integers: at the block, see Correction
   const float* x_scales;      // integers: [span][w]; nullptr: x has no scale per span
   int64_t w;                  // rows of the tile, 1 to Pieces::tile_rows

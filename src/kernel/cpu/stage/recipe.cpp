@@ -124,7 +124,7 @@ int64_t carve_scratch(const Pieces& pieces, const TileShape& shape, bool zeros, 
   const int64_t padded = shape.tiles() * shape.tile_rows;
   const auto aligned = [](int64_t bytes) { return (bytes + 63) / 64 * 64; };
   const bool codes = shape.order == XOrder::dwords;
-  scratch.x_bytes = aligned(padded * shape.pitch() * shape.element_bytes());
+  scratch.x_bytes = aligned(padded * shape.columns * shape.element_bytes());
   scratch.corrections = codes ? aligned(padded * shape.units() * 4) / 4 : 0;
   scratch.scales = shape.x_scales ? aligned(padded * shape.spans() * 4) / 4 : 0;
   scratch.tiles.x = carver.take<uint8_t>(versions * scratch.x_bytes);
@@ -187,18 +187,22 @@ struct Item {
 
 // Whether all products of codes and scales of a block are exact in bf16 and far from where it ends: e4m3 scales add
 // four bits to the two of a code, powers of two add none.
-bool scales_fold(const Call& call, int64_t panels, int64_t spans, const ThreadScratch& scratch) {
+bool scales_fold(const Call& call, const uint8_t* panel, int64_t panels, int64_t k0, int64_t columns) {
   const WeightScheme& weight = call.args.weights->spec->scheme.weight;
   if (weight.format != Format::e2m1) return false;
   if (weight.scale == DType::f8_e4m3) return true;
   if (weight.scale != DType::f8_e8m0) return false;
-  for (int64_t g = 0; g < spans; ++g) {
-    for (int64_t r = 0; r < panels * kPanelRows; ++r) {
-      const float scale = scratch.scales[g * call.pieces.rows() + r];
-      if (scale != 0 && !(scale >= 0x1p-60f && scale <= 0x1p60f)) return false;
+  const int64_t first = k0 / call.at.group;
+  const int64_t count = std::min((columns + call.at.group - 1) / call.at.group, call.at.groups - first) * kPanelRows;
+  uint8_t low = 127, high = 127;  // exponents, biased: 2^0
+  for (int64_t p = 0; p < panels; ++p, panel += call.at.panel_bytes()) {
+    const uint8_t* exponents = panel + call.at.scales_offset() + first * kPanelRows;
+    for (int64_t i = 0; i < count; ++i) {
+      low = std::min(low, exponents[i]);
+      high = std::max(high, exponents[i]);
     }
   }
-  return true;
+  return low >= 127 - 60 && high <= 127 + 60;
 }
 
 void multiply_item(const Call& call, const Item& item, const TileShape& shape, const Tiles& tiles,
@@ -214,8 +218,7 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
   for (int64_t k0 = 0; k0 < shape.columns; k0 += kBlockColumns) {
     const int64_t columns = std::min(kBlockColumns, shape.columns - k0);
     decode_block_scales(call, panel, item.panels, shape.span, k0, columns, scratch);
-    const bool folded =
-        pieces.folds && scales_fold(call, item.panels, (columns + shape.span - 1) / shape.span, scratch);
+    const bool folded = pieces.folds && scales_fold(call, panel, item.panels, k0, columns);
     const uint8_t* weights = panel + k0 / kChunkColumns * kChunkBytes;
     if (pieces.decode != nullptr) {
       pieces.decode({weights, call.at.panel_bytes(), item.panels, columns, scratch.scales, zeros, shape.span,
@@ -233,8 +236,7 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
       product.columns = columns;
       product.table = &call.table;
       product.folded = folded;
-      product.x = tiles.x + shape.place(tile, k0) * shape.element_bytes();
-      product.x_stride = shape.pitch() * shape.element_bytes();
+      product.x = tiles.x + (base * shape.columns + k0 * w) * shape.element_bytes();
       product.correction = tiles.correction + base * shape.units() + k0 / shape.unit() * w;
       product.x_scales = shape.x_scales ? tiles.scales + base * shape.spans() + k0 / shape.span * w : nullptr;
       product.w = w;

@@ -78,10 +78,10 @@ double lift_tiny(float* values, int64_t count) {
 
 #if defined(__x86_64__)
 
-// Eight columns to bf16 in the order of pairs.
-GEARSHIFT_AVX2 void put_row_vectors(const float* values, int64_t count, uint16_t* to) {
+// 32 columns to bf16 in the order of pairs.
+GEARSHIFT_AVX2 void put_line_vectors(const float* values, uint16_t* to) {
   const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-  for (int64_t k = 0; k < count; k += 8) {
+  for (int64_t k = 0; k < 32; k += 8) {
     const __m256i bits = _mm256_permutevar8x32_epi32(_mm256_castps_si256(_mm256_loadu_ps(values + k)), order);
     const __m256i words = _mm256_srli_epi32(bits, 16);
     const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0xd8);
@@ -91,13 +91,18 @@ GEARSHIFT_AVX2 void put_row_vectors(const float* values, int64_t count, uint16_t
 
 #endif
 
-// One row, by rows.
-void put_row(const float* values, int64_t count, uint16_t* to) {
+// Row r of w, a line of 32 columns after another.
+void put_lines(const float* values, int64_t count, int64_t w, int64_t r, uint16_t* to) {
+  to += 32 * r;
 #if defined(__x86_64__)
-  if (isa_covers(active_isa(), Isa::avx2)) return put_row_vectors(values, count, to);
+  if (isa_covers(active_isa(), Isa::avx2)) {
+    for (int64_t k = 0; k < count; k += 32, to += 32 * w) put_line_vectors(values + k, to);
+    return;
+  }
 #endif
   for (int64_t k = 0; k < count; ++k)
-    to[k] = static_cast<uint16_t>(std::bit_cast<uint32_t>(values[k / 8 * 8 + kBf16Pairs[k % 8]]) >> 16);
+    to[k / 32 * 32 * w + k % 32] =
+        static_cast<uint16_t>(std::bit_cast<uint32_t>(values[k / 8 * 8 + kBf16Pairs[k % 8]]) >> 16);
 }
 
 void put_floats(const float* values, int64_t count, int64_t w, int64_t r, XOrder order, uint8_t* tile) {
@@ -226,7 +231,7 @@ void pack_tile(const Activations& a, const TileShape& shape, int64_t m0, int64_t
   const int64_t step = segment_columns(a, shape);
   const int64_t k0 = segment * step;
   const int64_t count = std::min(step, shape.columns - k0);
-  uint8_t* x = tiles.x + shape.place(tile, k0) * shape.element_bytes();
+  uint8_t* x = tiles.x + (tile * shape.tile_rows * shape.columns + k0 * w) * shape.element_bytes();
   int32_t* correction = tiles.correction + tile * shape.tile_rows * shape.units() + k0 / shape.unit() * w;
   float* x_scales = tiles.scales + tile * shape.tile_rows * shape.spans() + k0 / shape.span * w;
   auto* codes = reinterpret_cast<int8_t*>(scratch + 2 * shape.columns);
@@ -244,8 +249,8 @@ void pack_tile(const Activations& a, const TileShape& shape, int64_t m0, int64_t
         load_segment(a, m0 + row, k0, count, scratch);
         if (k0 == 0) tiles.factor[row] = 1;
       }
-      if (shape.order == XOrder::bf16_rows) {
-        put_row(scratch, count, reinterpret_cast<uint16_t*>(x) + r * shape.pitch());
+      if (shape.order == XOrder::bf16_lines) {
+        put_lines(scratch, count, w, r, reinterpret_cast<uint16_t*>(x));
       } else {
         put_floats(scratch, count, w, r, shape.order, x);
       }

@@ -24,13 +24,6 @@ struct TileShape {
     return left < tile_rows ? left : tile_rows;
   }
   int64_t element_bytes() const { return order == XOrder::dwords ? 1 : is_bf16(order) ? 2 : 4; }
-  // Columns from one row to the next; rows that are multiplied where they lie keep a line's distance from a power of
-  // two, for the sets of the cache.
-  int64_t pitch() const { return order == XOrder::bf16_rows ? columns + 32 : columns; }
-  // Elements from the first tile to column k0 of tile `tile`.
-  int64_t place(int64_t tile, int64_t k0) const {
-    return tile * tile_rows * pitch() + k0 * (order == XOrder::bf16_rows ? 1 : width(tile));
-  }
   int64_t spans() const { return (columns + span - 1) / span; }
   // Columns that one correction covers.
   int64_t unit() const { return correction == Correction::halfwords && span > 32 ? 32 : span; }

@@ -21,29 +21,30 @@ enum class WideX : uint8_t {
   int16_fours,  // [column / 4][w][4]
   floats,       // [column][w]
   bf16_twos,    // [column / 2][w][2]
-  int8_rows,    // [w][columns]: rows where they were made, WideArgs::x_stride apart
-  bf16_rows
+  int8_lines,   // [64 bytes of columns][w][64 bytes]
+  bf16_lines
 };
-inline bool by_rows(WideX x) { return x == WideX::int8_rows || x == WideX::bf16_rows; }
 inline int64_t wide_x_bytes(WideX x) {
-  return x == WideX::int8_fours || x == WideX::int8_rows ? 1 : x == WideX::floats ? 4 : 2;
+  return x == WideX::int8_fours || x == WideX::int8_lines ? 1 : x == WideX::floats ? 4 : 2;
 }
-// Columns that lie together.
-inline int64_t wide_x_step(WideX x) { return x == WideX::floats ? 1 : x == WideX::bf16_twos ? 2 : 4; }
+// Bytes of a row that lie together.
+inline int64_t wide_x_step(WideX x) {
+  return x == WideX::int8_lines || x == WideX::bf16_lines ? 64 : x == WideX::int16_fours ? 8 : 4;
+}
 
 struct WideArgs {
   const uint8_t* weights;  // of the first panel, at the block
   int64_t stride;          // bytes to the same place of the next panel; 0 where there is none: its results are not used
   int64_t panels;          // that are there: fewer than WidePieces has only for the last ones of a part
   const void* x;           // the tile at the block
-  int64_t x_stride;        // bytes between rows of x, where they lie by rows
   int64_t columns;         // a multiple of 32
   int64_t w;               // rows of the tile
   // Floats whose scale changes along K: [span][16 * panels] and [span][w]; nullptr: sums are of codes alone.
   const float* scales;
   const float* x_scales;  // nullptr: ones
   int64_t span;
-  void* sums;  // [w][16 * panels] int32 or fp32; added to
+  void* sums;    // [w][16 * panels] int32 or fp32; added to
+  bool fetches;  // of several tiles that take the same codes, the first fetches the next codes
 };
 
 struct WidePieces {
@@ -66,8 +67,8 @@ struct WidePieces {
   int64_t one_panels = 1;
 };
 
-// `integers`: x is int8. `bf16`: x is exact in bf16.
-WidePieces wide_pieces(Isa isa, WideCode code, bool integers, bool bf16);
+// For m rows of x. `integers`: x is int8. `bf16`: x is exact in bf16.
+WidePieces wide_pieces(Isa isa, WideCode code, bool integers, bool bf16, int64_t m);
 
 WidePieces wide_portable(WideCode code, bool integers);
 #if defined(__x86_64__)

@@ -13,12 +13,14 @@ namespace {
 
 constexpr int64_t kAmxRows = 32;
 constexpr int64_t kTileBytes = 1024;
+// 256 columns of two panels are 16 KiB of pairs, and so are those of a tile of x: both stay in the first-level cache.
 // Sums leave the tiles once per block.
-constexpr int64_t kAmxBlock = 512;
+constexpr int64_t kAmxBlock = 256;
 constexpr int64_t kSumsStride = 2 * kWideRows * 4;
 
 template <bool Both>
 GEARSHIFT_AMX inline __attribute__((always_inline)) void load_sums(const uint8_t* sums) {
+  settle_memory();
   _tile_loadd(0, sums, kSumsStride);
   _tile_loadd(1, sums + 64, kSumsStride);
   if constexpr (Both) {
@@ -45,16 +47,17 @@ GEARSHIFT_AMX inline __attribute__((always_inline)) void store_sums(uint8_t* sum
     _tile_stored(2, sums + 16 * kSumsStride, kSumsStride);
     _tile_stored(3, sums + 16 * kSumsStride + 64, kSumsStride);
   }
+  settle_memory();
 }
 
-// 64 bytes of columns.
+// 64 bytes of columns; x: as many lines as there are rows.
 template <bool Both, bool Integers>
-GEARSHIFT_AMX inline __attribute__((always_inline)) void step(const uint8_t* x, int64_t x_stride, const uint8_t* first,
+GEARSHIFT_AMX inline __attribute__((always_inline)) void step(const uint8_t* x, const uint8_t* first,
                                                               const uint8_t* second) {
   _tile_loadd(6, first, 64);
-  _tile_loadd(4, x, x_stride);
+  _tile_loadd(4, x, 64);
   _tile_loadd(7, second, 64);
-  if constexpr (Both) _tile_loadd(5, x + 16 * x_stride, x_stride);
+  if constexpr (Both) _tile_loadd(5, x + kTileBytes, 64);
   if constexpr (Integers) {
     _tile_dpbsud(0, 4, 6);
     _tile_dpbsud(1, 4, 7);
@@ -72,12 +75,15 @@ GEARSHIFT_AMX inline __attribute__((always_inline)) void step(const uint8_t* x, 
   }
 }
 
-template <bool Prefetch>
-GEARSHIFT_AMX inline __attribute__((always_inline)) void prefetch_tiles(const uint8_t* weights, int64_t stride) {
-  if constexpr (Prefetch) {
+// The codes that come next from memory; x from the second-level cache two steps ahead, where it has many lines.
+template <bool Both>
+GEARSHIFT_AMX inline __attribute__((always_inline)) void fetch(const WideArgs& args, const uint8_t* weights,
+                                                               const uint8_t* x) {
+  if (args.fetches) {
     prefetch_ahead<kTileBytes>(weights);
-    prefetch_ahead<kTileBytes>(weights + stride);
+    prefetch_ahead<kTileBytes>(weights + args.stride);
   }
+  if constexpr (Both) prefetch_ahead<2 * kTileBytes, 4 * kTileBytes>(x);
 }
 
 // sums += part * scale of x * scale of weights, for the w rows.
@@ -93,7 +99,17 @@ GEARSHIFT_AMX void add_scaled(const float* part, const WideArgs& args, int64_t s
   }
 }
 
-template <bool Both, bool Prefetch>
+// `columns` columns, a multiple of 32, from `weights` and `x` on, which move on.
+template <bool Both>
+GEARSHIFT_AMX inline __attribute__((always_inline)) void pairs(const WideArgs& args, int64_t columns,
+                                                               const uint8_t*& weights, const uint8_t*& x) {
+  for (; columns > 0; columns -= 32, weights += kTileBytes, x += 64 * args.w) {
+    fetch<Both>(args, weights, x);
+    step<Both, false>(x, weights, weights + args.stride);
+  }
+}
+
+template <bool Both>
 GEARSHIFT_AMX void multiply_pairs(const WideArgs& args) {
   const AmxConfig config(args.w);
   config.load();
@@ -102,20 +118,13 @@ GEARSHIFT_AMX void multiply_pairs(const WideArgs& args) {
   auto* sums = static_cast<uint8_t*>(args.sums);
   if (args.scales == nullptr) {
     load_sums<Both>(sums);
-    for (int64_t column = 0; column < args.columns; column += 32, weights += kTileBytes, x += 64) {
-      prefetch_tiles<Prefetch>(weights, args.stride);
-      step<Both, false>(x, args.x_stride, weights, weights + args.stride);
-    }
+    pairs<Both>(args, args.columns, weights, x);
     store_sums<Both>(sums);
   } else {
     alignas(64) float part[kAmxRows * 32];
     for (int64_t first = 0, s = 0; first < args.columns; first += args.span, ++s) {
-      const int64_t count = args.columns - first < args.span ? args.columns - first : args.span;
       zero_sums<Both>();
-      for (int64_t column = 0; column < count; column += 32, weights += kTileBytes, x += 64) {
-        prefetch_tiles<Prefetch>(weights, args.stride);
-        step<Both, false>(x, args.x_stride, weights, weights + args.stride);
-      }
+      pairs<Both>(args, args.columns - first < args.span ? args.columns - first : args.span, weights, x);
       store_sums<Both>(reinterpret_cast<uint8_t*>(part));
       add_scaled(part, args, s);
     }
@@ -132,25 +141,22 @@ GEARSHIFT_AMX void multiply_fours(const WideArgs& args) {
   auto* sums = static_cast<uint8_t*>(args.sums);
   load_sums<Both>(sums);
   int64_t left = args.columns;
-  for (; left >= 64; left -= 64, weights += kTileBytes, x += 64) {
-    prefetch_tiles<true>(weights, args.stride);
-    step<Both, true>(x, args.x_stride, weights, weights + args.stride);
+  for (; left >= 64; left -= 64, weights += kTileBytes, x += 64 * args.w) {
+    fetch<Both>(args, weights, x);
+    step<Both, true>(x, weights, weights + args.stride);
   }
   if (left > 0) {
     // Half a tile of weights; what stands in x behind its end meets zeros.
     alignas(64) uint8_t half[2][kTileBytes] = {};
     std::memcpy(half[0], weights, kTileBytes / 2);
     std::memcpy(half[1], weights + args.stride, kTileBytes / 2);
-    step<Both, true>(x, args.x_stride, half[0], half[1]);
+    settle_memory();
+    step<Both, true>(x, half[0], half[1]);
   }
   store_sums<Both>(sums);
   _tile_release();
 }
 
-template <bool Prefetch>
-void multiply_bf16(const WideArgs& args) {
-  args.w > 16 ? multiply_pairs<true, Prefetch>(args) : multiply_pairs<false, Prefetch>(args);
-}
 void multiply_int8(const WideArgs& args) { args.w > 16 ? multiply_fours<true>(args) : multiply_fours<false>(args); }
 
 WidePieces pieces_amx(WideX x) {
@@ -164,26 +170,29 @@ WidePieces pieces_amx(WideX x) {
 
 }  // namespace
 
-void multiply_pairs_amx(const WideArgs& args) { multiply_bf16<false>(args); }
+void multiply_pairs_amx(const WideArgs& args) {
+  args.w > 16 ? multiply_pairs<true>(args) : multiply_pairs<false>(args);
+}
 
 WidePieces wide_int8_amx() {
-  WidePieces pieces = pieces_amx(WideX::int8_rows);
+  WidePieces pieces = pieces_amx(WideX::int8_lines);
   pieces.integers = true;
   pieces.multiply = multiply_int8;
+  pieces.block = 2 * kAmxBlock;
   return pieces;
 }
 
 WidePieces wide_bf16_amx() {
-  WidePieces pieces = pieces_amx(WideX::bf16_rows);
-  pieces.multiply = multiply_bf16<true>;
+  WidePieces pieces = pieces_amx(WideX::bf16_lines);
+  pieces.multiply = multiply_pairs_amx;
   return pieces;
 }
 
 WidePieces wide_e4m3_amx() {
-  WidePieces pieces = pieces_amx(WideX::bf16_rows);
+  WidePieces pieces = pieces_amx(WideX::bf16_lines);
   pieces.unit = 256;
   pieces.decode = decode_e4m3_pairs;
-  pieces.multiply_decoded = multiply_bf16<false>;
+  pieces.multiply_decoded = multiply_pairs_amx;
   pieces.decoded_bytes = 2;
   return pieces;
 }

@@ -80,8 +80,7 @@ struct WideCall {
   // Columns that several tiles take in turn: no scale's span is cut.
   int64_t block() const { return std::max(pieces.block, scaled_inside(at) ? at.group : 0); }
   int64_t decoded_panel_bytes() const { return block() * kWideRows * pieces.decoded_bytes; }
-  // Rows that are multiplied where they lie keep a line's distance from a power of two, for the sets of the cache.
-  int64_t row_bytes() const { return at.columns * wide_x_bytes(pieces.x) + (by_rows(pieces.x) ? 64 : 0); }
+  int64_t row_bytes() const { return (at.columns * wide_x_bytes(pieces.x) + 63) / 64 * 64; }
   int64_t tiles(int64_t rows_of_x) const { return (rows_of_x + pieces.tile_rows - 1) / pieces.tile_rows; }
   int64_t width(int64_t tile, int64_t rows_of_x) const {
     return std::min(pieces.tile_rows, rows_of_x - tile * pieces.tile_rows);
@@ -105,7 +104,7 @@ int64_t carve_wide(const WideCall& call, int threads, uint8_t* base, WideScratch
   s.version_rows = call.chunk;
   s.version_scales = call.x_scales ? call.chunk * call.at.groups : 0;
   s.rows = carver.take<uint8_t>(rows * call.row_bytes());
-  s.tiles = by_rows(call.pieces.x) ? s.rows : carver.take<uint8_t>(rows * call.row_bytes());
+  s.tiles = carver.take<uint8_t>(rows * call.row_bytes());
   s.row = carver.take<WideRow>(rows);
   s.x_scales = carver.take<float>(call.versions * s.version_scales);
   s.tile_scales = carver.take<float>(call.versions * s.version_scales);
@@ -122,7 +121,7 @@ WideCall wide_call(const RunArgs& args, const LayerSpec& layer, DType dtype, int
   const bool x_scales = separate_x_scales(layer.scheme, at);
   const Isa isa = active_isa();
   const bool integers = at.code == WideCode::int8 && layer.scheme.activation.has_value();
-  WidePieces pieces = wide_pieces(isa, at.code, integers, wide_exact_in_bf16(layer.scheme, kUse, dtype, x_scales));
+  WidePieces pieces = wide_pieces(isa, at.code, integers, wide_exact_in_bf16(layer.scheme, kUse, dtype, x_scales), m);
   const int64_t chunk = wide_chunk(m);
   if (m == 1 && pieces.multiply_one != nullptr) {
     pieces.multiply = pieces.multiply_one;
@@ -179,9 +178,8 @@ void tile_rows(const WideCall& call, const WideScratch& s, int64_t rows, int64_t
     const int64_t tile = item / segments, k0 = item % segments * kWideBlock, first = tile * call.pieces.tile_rows;
     const int64_t w = call.width(tile, rows);
     const int64_t at = (version * s.version_rows + first) * call.row_bytes();
-    if (!by_rows(call.pieces.x))
-      wide_tile(call.pieces.x, s.rows + at, call.row_bytes(), w, k0, std::min(kWideBlock, call.at.columns - k0),
-                s.tiles + at + k0 * w * wide_x_bytes(call.pieces.x));
+    wide_tile(call.pieces.x, s.rows + at, call.row_bytes(), w, k0, std::min(kWideBlock, call.at.columns - k0),
+              s.tiles + at + k0 * w * wide_x_bytes(call.pieces.x));
     if (!call.x_scales || k0 != 0) continue;
     const int64_t scales = version * s.version_scales + first * call.at.groups;
     for (int64_t r = 0; r < w; ++r) {
@@ -254,8 +252,8 @@ void multiply_block(const WideCall& call, const WideScratch& s, const WideItem& 
     const int64_t first = tile * call.pieces.tile_rows;
     product.w = call.width(tile, rows_of_x);
     product.x = s.tiles + (item.version * s.version_rows + first) * call.row_bytes() +
-                k0 * (by_rows(call.pieces.x) ? 1 : product.w) * wide_x_bytes(call.pieces.x);
-    product.x_stride = call.row_bytes();
+                k0 * product.w * wide_x_bytes(call.pieces.x);
+    product.fetches = tile == item.tile;
     if (call.x_scales)
       product.x_scales =
           s.tile_scales + item.version * s.version_scales + first * at.groups + k0 / at.group * product.w;

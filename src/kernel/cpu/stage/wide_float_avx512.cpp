@@ -261,6 +261,7 @@ WidePieces pieces_dot() {
   pieces.panels = 2;
   pieces.tile_rows = kRowsDot;
   pieces.x = WideX::bf16_twos;
+  pieces.block = kBlockPairs;
   return pieces;
 }
 
@@ -308,7 +309,6 @@ WidePieces wide_e4m3_dot() {
   pieces.decode = decode_e4m3_pairs;
   pieces.multiply_decoded = multiply_dot;
   pieces.decoded_bytes = 2;
-  pieces.block = kBlockPairs;
   return pieces;
 }
 

@@ -74,6 +74,8 @@ void multiply_avx2(const WideArgs& args) {
 
 // 14 x 2 sums, two vectors of weights, one of x: 31 of 32 registers.
 constexpr int kDotRows = 14;
+// 512 columns of two panels are 16 KiB, and of 14 rows of x 7 KiB.
+constexpr int64_t kDotBlock = 512;
 
 GEARSHIFT_VNNI inline __attribute__((always_inline)) void dot4(__m512i& sum, __m512i weights, __m512i x) {
   asm("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(weights), "v"(x));
@@ -133,6 +135,7 @@ WidePieces wide_int8_vnni() {
   pieces.x = WideX::int8_fours;
   pieces.integers = true;
   pieces.multiply = multiply_vnni;
+  pieces.block = kDotBlock;
   return pieces;
 }
 

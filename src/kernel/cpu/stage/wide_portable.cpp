@@ -11,6 +11,7 @@ namespace gearshift {
 namespace {
 
 constexpr int64_t kPortableRows = 4;
+[[maybe_unused]] constexpr int64_t kInt8TileRows = 16;
 
 template <WideCode code>
 float code_value(const uint8_t* codes, int64_t row, int64_t column) {
@@ -94,10 +95,11 @@ WidePieces wide_portable(WideCode code, bool integers) {
   return pieces;
 }
 
-WidePieces wide_pieces(Isa isa, WideCode code, bool integers, [[maybe_unused]] bool bf16) {
+WidePieces wide_pieces(Isa isa, WideCode code, bool integers, [[maybe_unused]] bool bf16, [[maybe_unused]] int64_t m) {
 #if defined(__x86_64__)
   const bool pairs = bf16 && (code == WideCode::e4m3 || code == WideCode::bf16);
-  if (isa_covers(isa, Isa::amx) && integers) return wide_int8_amx();
+  // Integer sums are the same by any instruction: for few rows those that need no set-up.
+  if (isa_covers(isa, Isa::amx) && integers && m >= kInt8TileRows) return wide_int8_amx();
   if (isa_covers(isa, Isa::amx) && pairs) return code == WideCode::e4m3 ? wide_e4m3_amx() : wide_bf16_amx();
   if (integers && isa_covers(isa, Isa::avx512_vnni)) return wide_int8_vnni();
   if (integers && isa_covers(isa, Isa::avx2)) return wide_int8_avx2();

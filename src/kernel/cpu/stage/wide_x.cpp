@@ -256,14 +256,14 @@ WideRow ready_wide_row(const WideRecipe& recipe, Isa isa, int64_t index, uint8_t
   switch (recipe.x) {
     case WideX::int8_fours:
     case WideX::int16_fours:
-    case WideX::int8_rows:
+    case WideX::int8_lines:
       put_integers(recipe, isa, values, k, row, out);
       break;
     case WideX::floats:
       std::memcpy(out, values, static_cast<size_t>(recipe.columns) * 4);
       break;
     case WideX::bf16_twos:
-    case WideX::bf16_rows:
+    case WideX::bf16_lines:
       if (const float amax = largest(isa, values, k); amax < kTiny && amax > 0) {
         for (int64_t i = 0; i < k; ++i) values[i] *= kLift;
         row.factor /= kLift;
@@ -306,8 +306,9 @@ void wide_integers(Isa isa, const WideRow& row, const uint8_t* of_codes, float* 
 
 void wide_tile(WideX x, const uint8_t* rows, int64_t row_bytes, int64_t w, int64_t k0, int64_t count, uint8_t* to) {
   rows += k0 * wide_x_bytes(x);
-  const int64_t steps = count / wide_x_step(x);
-  x == WideX::int16_fours ? interleave<8>(rows, row_bytes, w, steps, to) : interleave<4>(rows, row_bytes, w, steps, to);
+  const int64_t step = wide_x_step(x), steps = (count * wide_x_bytes(x) + step - 1) / step;
+  if (step == 64) return interleave<64>(rows, row_bytes, w, steps, to);
+  step == 8 ? interleave<8>(rows, row_bytes, w, steps, to) : interleave<4>(rows, row_bytes, w, steps, to);
 }
 
 bool wide_exact_in_bf16(const Scheme& scheme, ActivationUse use, DType dtype, bool x_scales) {
