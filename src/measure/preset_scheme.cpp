@@ -26,6 +26,11 @@ void fp8_static(Scheme& scheme) {
   scheme.activation->stored_scale = true;
 }
 
+void eight_bits(Scheme& scheme) {
+  scheme.weight.format = Format::int8;
+  scheme.weight.grouping = {Grouping::Kind::row, 1, 0};
+}
+
 void asymmetric(Scheme& scheme) { scheme.weight.symmetric = false; }
 
 constexpr std::array kSchemes = {
@@ -39,6 +44,7 @@ constexpr std::array kSchemes = {
     NamedScheme{"W8A8", Family::int8_w8a8, nullptr},
     NamedScheme{"W4A16", Family::mixed_precision, nullptr},
     NamedScheme{"W4A16_ASYM", Family::mixed_precision, asymmetric},
+    NamedScheme{"W8A16", Family::mixed_precision, eight_bits},
     NamedScheme{"W4A8", Family::w4a8, nullptr},
     NamedScheme{"MXFP4", Family::mxfp4, nullptr},
     NamedScheme{"MXFP4A16", Family::mxfp4, without_activation},

@@ -59,6 +59,15 @@ int64_t fit(int64_t size, const Bounds& bounds) {
   return bounds.max != 0 ? std::min(least, bounds.max / multiple * multiple) : least;
 }
 
+// The most common scheme of the kernel's family, with codes that the kernel takes.
+Scheme launch_scheme(const Kernel& kernel) {
+  Scheme scheme = common_scheme(kernel.families.front());
+  const std::vector<Format>& formats = kernel.contract.weight_formats;
+  if (!formats.empty() && std::find(formats.begin(), formats.end(), scheme.weight.format) == formats.end())
+    scheme.weight.format = formats.front();
+  return scheme;
+}
+
 // A layer of two unequal parts and no round row count, as far as the contract has it.
 LaunchTest launch(const Kernel& kernel, const DeviceProfile& device, int threads) {
   LaunchTest test{std::string(kernel.name), false, ""};
@@ -66,7 +75,7 @@ LaunchTest launch(const Kernel& kernel, const DeviceProfile& device, int threads
   const DType dtype = kernel.contract.dtypes.empty() ? DType::bf16 : kernel.contract.dtypes.front();
   std::vector<int64_t> parts = {n};
   if (n == 88) parts = {56, 32};
-  const auto layer = make_up_layer(common_scheme(kernel.families.front()), parts, k, 1);
+  const auto layer = make_up_layer(launch_scheme(kernel), parts, k, 1);
   if (const auto refusal = refuses(kernel, layer->plan.layer, device, dtype)) {
     test.note = "no made-up layer fits its contract: " + refusal->reason;
     return test;

@@ -79,10 +79,11 @@ constexpr std::array kOptionTable = {
                "what --shape is quantized as: the most common scheme of each family; default bf16"},
     OptionSpec{"model", "", "DIR|config.json", Kind::value, Use::library, kBench, "",
                "time the shapes and schemes of this model's layers, with made-up weights; its config.json is enough"},
-    OptionSpec{"scheme", "", "[GLOB=]S", Kind::repeated, Use::library, kQuantize | kBench, "",
-               "quantize: for all layers, or for those that match (repeatable, the most specific wins): NVFP4, "
-               "NVFP4A16, FP8_DYNAMIC, UNQUANTIZED. bench: of --shape, S[,S...] instead of --family; also W8A8, W4A8, "
-               "FP8A16, MXFP4A16, MXFP8A16"},
+    OptionSpec{
+        "scheme", "", "[GLOB=]S", Kind::repeated, Use::library, kQuantize | kBench, "",
+        "quantize: for all layers, or for those that match (repeatable, the most specific wins): NVFP4, "
+        "NVFP4A16, FP8_DYNAMIC, UNQUANTIZED. bench: of --shape, S[,S...] instead of --family; also W8A8, W8A16, W4A8, "
+        "FP8A16, MXFP4A16, MXFP8A16"},
     OptionSpec{"out", "-o", "DIR", Kind::value, Use::library, kQuantize, "",
                "the checkpoint to write; must not exist or be empty"},
     OptionSpec{"container", "", "compressed-tensors|modelopt", Kind::value, Use::library, kQuantize,
