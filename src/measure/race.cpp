@@ -56,12 +56,12 @@ std::vector<std::vector<double>> race(size_t candidates, size_t incumbent, const
           std::remove_if(running.begin(), running.end(), [&](size_t i) { return i != incumbent && median(i) > limit; }),
           running.end());
     }
-    if (spent > 8 * rules.budget_us) break;
+    if (spent > rules.end_us) break;
     if (done < rules.fewest) continue;
     if (running.size() == 1) break;
     const bool open = std::any_of(running.begin(), running.end(),
                                   [&](size_t i) { return i != incumbent && open_between(laps[i], laps[incumbent]); });
-    if (spent > (open ? 3 : 1) * rules.budget_us || (done >= rules.samples && !open)) break;
+    if (spent > (open ? rules.open_us : rules.budget_us) || (done >= rules.samples && !open)) break;
   }
   return laps;
 }

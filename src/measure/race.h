@@ -10,10 +10,12 @@ namespace gearshift {
 struct RaceRules {
   int samples = 25;        // laps of each candidate that stays
   int most = 100;          // where the result is still open after that
-  int fewest = 7;          // laps before a candidate leaves for being slower, or the race ends for want of time
+  int fewest = 5;          // laps before a candidate leaves for being slower, or the race ends for want of time
   double slower = 1.3;     // than the fastest: leaves after `fewest` laps
   double hopeless = 3;     // than the fastest: leaves after two
-  double budget_us = 1e6;  // laps together; three times as much while the result is open; the end at eight times
+  double budget_us = 1e6;  // laps together
+  double open_us = 3e6;    // the same while the result is open
+  double end_us = 8e6;     // the end, whatever is known by then
 };
 
 // One launch of a candidate; microseconds.

@@ -52,27 +52,17 @@ std::vector<RaceResult> time_kernels(const PreparedLayer& layer, int64_t expert,
     for (const size_t i : fit) results[i].why_not = "memory: the default does not fit";
     return results;
   }
-  auto x = allocate_matrix(conditions.dtype, conditions.m, spec.k, "activations");
-  auto y = allocate_matrix(conditions.dtype, conditions.m, spec.n, "output");
-  auto workspace = allocate_matrix(DType::f32, 1, (largest + 3) / 4, "workspace");
-  if (!x.ok() || !y.ok() || !workspace.ok()) {
-    for (const size_t i : fit) results[i].why_not = "memory: not enough of it is free";
+  std::vector<RaceEntry> starters;
+  for (const size_t i : fit) starters.push_back(entries[i]);
+  const RaceSetting setting{layer,           expert,          starters,           conditions.m, conditions.dtype,
+                            conditions.mode, conditions.seed, conditions.threads, largest};
+  const Result<Lap> lap = device.start(setting);
+  if (!lap.ok()) {
+    for (const size_t i : fit) results[i].why_not = lap.error().message();
     return results;
   }
-  make_activations(x->view(), conditions.seed, conditions.threads,
-                   activation_limit(layer.weights[static_cast<size_t>(expert)]));
-
-  const auto lap = [&](size_t i) {
-    const RaceEntry& entry = entries[fit[i]];
-    device.make_cold(layer, *entry.kernel, expert);
-    TimedLaunch launch{entry.kernel, entry.tactic, conditions.m, conditions.mode, [&] {
-                         run_kernel(*entry.kernel, layer, std::as_const(*x).view(), y->view(), workspace->bytes.span(),
-                                    conditions.threads, expert);
-                       }};
-    return device.time_us(launch);
-  };
   const auto first = static_cast<size_t>(std::find(fit.begin(), fit.end(), incumbent) - fit.begin());
-  const std::vector<std::vector<double>> laps = race(fit.size(), first, lap, conditions.rules);
+  const std::vector<std::vector<double>> laps = race(fit.size(), first, *lap, conditions.rules);
   for (size_t i = 0; i < fit.size(); ++i) results[fit[i]].timing = summarize(laps[i]);
   return results;
 }

@@ -1,15 +1,10 @@
 // Times kernels on one prepared layer at one batch size.
 #pragma once
 
-#include "measure/race.h"
 #include "measure/tune_device.h"
 
 namespace gearshift {
 
-struct RaceEntry {
-  const Kernel* kernel = nullptr;
-  std::string tactic;
-};
 struct RaceConditions {
   int64_t m = 1;
   DType dtype = DType::bf16;
@@ -21,8 +16,7 @@ struct RaceConditions {
 };
 struct RaceResult {
   std::optional<Timing> timing;
-  std::string
-      why_not;  // "memory: needs 1.2 MB, 1 MB may be used"; a candidate without time is not measured, never slow
+  std::string why_not;  // "memory: needs 1.2 MB, 1 MB may be used"; without a time it is not measured, never slow
 };
 // One result per entry. Weights are cold before every lap; activations are those of the layer: made up within the range
 // its scales were made for. REQUIRES: the kernels' layouts are packed and each was proven at m.

@@ -4,47 +4,11 @@
 
 #include <chrono>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 namespace gearshift {
 
 namespace {
 
-// Out of all caches, the last level's included.
-void evict([[maybe_unused]] const uint8_t* bytes, [[maybe_unused]] size_t count) {
-#if defined(__x86_64__)
-  constexpr size_t line = 64;
-  for (size_t i = 0; i < count; i += line) _mm_clflush(bytes + i);
-  if (count > 0) _mm_clflush(bytes + count - 1);
-  _mm_mfence();
-#else
-  // Without an instruction for it: other bytes, more than a last-level cache holds, take their place.
-  static std::vector<uint8_t> others(size_t{256} << 20, 1);
-  volatile uint64_t sum = 0;
-  for (size_t i = 0; i < others.size(); i += 64) sum = sum + others[i];
-#endif
-}
-
-void make_weights_cold(const PreparedLayer& layer, const Kernel& kernel, int64_t expert) {
-  if (const uint8_t* packed = layer.packed_for(kernel, expert)) {
-    evict(packed, static_cast<size_t>(kernel.layout->bytes(layer.plan->layer)));
-    return;
-  }
-  for (const PartWeights& part : layer.weights[static_cast<size_t>(expert)].parts) {
-    for (const ByteView& view : {part.weight, part.scale, part.zero_point, part.group_index})
-      evict(view.data(), view.size());
-  }
-}
-
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-double time_once(const TimedLaunch& launch) {
-  const auto begin = std::chrono::steady_clock::now();
-  launch.launch();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-}
 
 uint64_t free_memory() {
   const long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
@@ -54,7 +18,15 @@ uint64_t free_memory() {
 }  // namespace
 
 TuneDevice host_tune_device() {
-  return {time_once, make_weights_cold, [] { return false; }, free_memory, seconds};
+  const auto start = [clock = host_clock()](const RaceSetting& setting) { return laps_on_host(clock, setting); };
+  return {start, [] { return false; }, free_memory, seconds};
+}
+
+Result<TuneDevice> tune_device_of(const DeviceProfile& device) {
+  if (device.platform == Platform::cpu) return host_tune_device();
+  return ErrorInfo{ErrorCode::usage, "tune",
+                   device.name,      "a CPU: this version times kernels of others with `bench` only",
+                   "--device cpu",   {}};
 }
 
 }  // namespace gearshift

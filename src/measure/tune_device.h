@@ -3,23 +3,15 @@
 
 #include <functional>
 
-#include "gearshift/measure.h"
+#include "measure/host_laps.h"
 
 namespace gearshift {
 
-struct TimedLaunch {
-  const Kernel* kernel = nullptr;
-  std::string_view tactic;
-  int64_t m = 0;
-  std::string_view mode;         // "graph" or "eager"
-  std::function<void()> launch;  // once
-};
-
 struct TuneDevice {
-  // Microseconds of one launch, in the mode in which kernels will run.
-  std::function<double(const TimedLaunch&)> time_us;
-  // Puts the weights that `kernel` reads out of every cache: in a model, other layers ran in between.
-  std::function<void(const PreparedLayer&, const Kernel&, int64_t expert)> make_cold;
+  // Gets everything ready to launch each entry of a race, in the mode in which kernels will run: matrices, scratch,
+  // what keeps weights cold. The laps hold it; it is gone when they are. Error runtime: not enough memory, the device's
+  // own.
+  std::function<Result<Lap>(const RaceSetting&)> start;
   std::function<bool()> capturing;       // a graph is being recorded: nothing may be launched, allocated or waited for
   std::function<uint64_t()> free_bytes;  // 0: unknown
   std::function<double()> now_s;         // a clock that never goes back
@@ -27,5 +19,7 @@ struct TuneDevice {
 
 // This machine's CPU.
 TuneDevice host_tune_device();
+// The device that a plan is made for. Error usage: one whose kernels this version cannot time.
+Result<TuneDevice> tune_device_of(const DeviceProfile& device);
 
 }  // namespace gearshift

@@ -17,14 +17,23 @@ namespace gearshift {
 
 namespace {
 
-// A candidate this many times slower than the winner, at the two batch sizes below, is not tried at the next one.
-constexpr double hopeless_factor = 4;
+// A candidate this many times slower than the fastest at the two batch sizes below, and not catching up from one to the
+// other, is not tried at the next one.
+constexpr double hopeless_factor = 2;
+constexpr double catching_up = 0.8;
+// Where two kernels differ by less than this at both ends, it does not matter where between them the switch is.
+constexpr double worth_a_switch = 1.05;
 // Two measured batch sizes this near (an eighth of the lower one) need no third between them.
 constexpr int64_t fineness = 8;
 // Measurements that one layer class may cost beyond the batch sizes asked for.
 constexpr int most_refinements = 24;
 // How long one process waits for another's results, seconds.
 constexpr double patience_s = 1;
+// What a race costs on average where the results stay open, seconds; what one saves, a later one may take, up to the
+// last number. The first ones have something to begin with.
+constexpr double race_s = 1, first_savings_s = 4, longest_race_s = 8;
+// First launches up to this batch size cost nothing: one child process does them all.
+constexpr int64_t small_batch = 64;
 
 // Batch sizes behind a process that died, or that measures what we need, are asked for again this often.
 constexpr auto pause = std::chrono::milliseconds(20);
@@ -93,16 +102,21 @@ const MeasuredTime* Tuner::time_of(const Kernel& kernel, const std::string& laye
 
 bool Tuner::is_hopeless(const Group& group, const Kernel& kernel, int64_t m) const {
   if (&kernel == range_for(*group.listed, m).kernel) return false;
-  int slow = 0;
-  for (auto point = group.points.rbegin(); point != group.points.rend() && slow < 2; ++point) {
+  std::vector<double> times_slower;  // from the nearest batch size down
+  for (auto point = group.points.rbegin(); point != group.points.rend() && times_slower.size() < 2; ++point) {
     if (*point >= m) continue;
+    std::optional<double> fastest;
+    for (const Verdict& verdict : group.listed->candidates) {
+      const MeasuredTime* time = time_of(*verdict.kernel, group.listed->layer_class, *point);
+      if (time != nullptr && (!fastest || time->median_us < *fastest)) fastest = time->median_us;
+    }
     const MeasuredTime* own = time_of(kernel, group.listed->layer_class, *point);
-    const MeasuredTime* listed = time_of(*range_for(*group.listed, *point).kernel, group.listed->layer_class, *point);
-    if (own == nullptr) return listed != nullptr;  // left out there already
-    if (listed == nullptr || own->median_us < hopeless_factor * listed->median_us) return false;
-    ++slow;
+    if (!fastest) return false;
+    if (own == nullptr) return true;  // left out there already
+    times_slower.push_back(own->median_us / *fastest);
   }
-  return slow == 2;
+  return times_slower.size() == 2 && std::min(times_slower[0], times_slower[1]) >= hopeless_factor &&
+         times_slower[0] >= catching_up * times_slower[1];
 }
 
 // ---- one race
@@ -193,8 +207,14 @@ Result<Tuner::Outcome> Tuner::measure(Group& group, PreparedLayer& prepared, Jud
   conditions.seed = session_.settings().seed;
   conditions.threads = session_.threads();
   conditions.memory_limit = session_.settings().memory_limit;
+  const double share_us = std::clamp(savings_s_, race_s / 2, longest_race_s) * 1e6;
+  conditions.rules.budget_us = std::min(share_us, race_s * 1e6);
+  conditions.rules.open_us = share_us;
+  conditions.rules.end_us = std::max(share_us, longest_race_s * 1e6 / 2);
+  const double begun_s = device_.now_s();
   const auto position = static_cast<size_t>(first - entries.begin());
   const std::vector<RaceResult> results = time_kernels(prepared, 0, entries, position, conditions, device_);
+  savings_s_ += race_s - (device_.now_s() - begun_s);
   std::vector<StoreEntry> rows;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!results[i].timing) {
@@ -226,6 +246,7 @@ Result<void> Tuner::tune_group(Group& group) {
   GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group.row, "static"));
   GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), listed.layers[0], session_.threads()));
   Judge judge(prepared.weights.front(), session_.settings().seed, session_.threads());
+  launch_small_batches(group, prepared);
   for (const int64_t m : ascending(session_.settings().policy.batch)) {
     show_progress(group, m);
     GEARSHIFT_TRY(const Outcome outcome, measure(group, prepared, judge, m));
@@ -236,6 +257,32 @@ Result<void> Tuner::tune_group(Group& group) {
   return prove_edges(group, prepared, judge);
 }
 
+// What fails here fails its proof, which is the same launch.
+void Tuner::launch_small_batches(const Group& group, const PreparedLayer& prepared) {
+  std::map<const Kernel*, std::vector<int64_t>> sizes_of;
+  for (const int64_t m : ascending(session_.settings().policy.batch)) {
+    const std::vector<const Kernel*> kernels = m <= small_batch ? candidates(group, m) : std::vector<const Kernel*>{};
+    if (kernels.size() < 2) continue;
+    for (const Kernel* kernel : kernels) sizes_of[kernel].push_back(m);
+  }
+  for (const Verdict& verdict : group.listed->candidates) {
+    const auto sizes = sizes_of.find(verdict.kernel);
+    if (sizes != sizes_of.end() && !out_of_time()) prover_.launch_apart(*sizes->first, *prepared.plan, sizes->second);
+  }
+}
+
+// Whether it is worth knowing between which of two batch sizes one kernel takes over from another.
+bool Tuner::matters(const Group& group, const Kernel& a, const Kernel& b, int64_t low, int64_t high) const {
+  for (const int64_t m : {low, high}) {
+    const MeasuredTime *time_a = time_of(a, group.listed->layer_class, m),
+                       *time_b = time_of(b, group.listed->layer_class, m);
+    if (time_a == nullptr || time_b == nullptr) return true;
+    const auto [least, most] = std::minmax(time_a->median_us, time_b->median_us);
+    if (most >= worth_a_switch * least) return true;
+  }
+  return false;
+}
+
 Result<void> Tuner::refine(Group& group, PreparedLayer& prepared, Judge& judge) {
   std::set<int64_t> given_up;
   for (int i = 0; i < most_refinements && !out_of_time(); ++i) {
@@ -244,7 +291,8 @@ Result<void> Tuner::refine(Group& group, PreparedLayer& prepared, Judge& judge) 
     for (size_t p = 1; p < group.points.size() && !middle; ++p) {
       const int64_t low = group.points[p - 1], high = group.points[p];
       const Decision& decision = *plan.layers[0].decision;
-      if (range_for(decision, low).kernel == range_for(decision, high).kernel) continue;
+      const Kernel &below = *range_for(decision, low).kernel, &above = *range_for(decision, high).kernel;
+      if (&below == &above || !matters(group, below, above, low, high)) continue;
       const int64_t between = low + (high - low) / 2;
       if (high - low > std::max<int64_t>(1, low / fineness) && given_up.count(between) == 0) middle = between;
     }
@@ -326,13 +374,9 @@ Result<TuneReport> Tuner::run() {
   GEARSHIFT_CHECK(session_.require_device());
   GEARSHIFT_CHECK(session_.require_whole_layers());
   GEARSHIFT_CHECK(session_.require_weights());
-  if (session_.device().platform != Platform::cpu) {
-    return ErrorInfo{ErrorCode::usage,       "tune",
-                     session_.device().name, "a CPU: this version times kernels of others with `bench` only",
-                     "--device cpu",         {}};
-  }
   GEARSHIFT_CHECK(session_.settle_column_orders());
   started_s_ = device_.now_s();
+  savings_s_ = first_savings_s;
   GEARSHIFT_TRY(const Plan before, session_.plan(registry_));
   GEARSHIFT_CHECK(session_.require_memory(before));
   GEARSHIFT_TRY(const Plan listed, session_.plan(registry_, "static"));

@@ -40,6 +40,8 @@ class Tuner {
 
   Result<void> tune_group(Group& group);
   Result<Outcome> measure(Group& group, PreparedLayer& prepared, Judge& judge, int64_t m);
+  void launch_small_batches(const Group& group, const PreparedLayer& prepared);
+  bool matters(const Group& group, const Kernel& a, const Kernel& b, int64_t low, int64_t high) const;
   Result<void> refine(Group& group, PreparedLayer& prepared, Judge& judge);
   Result<void> prove_edges(const Group& group, PreparedLayer& prepared, Judge& judge);
   Result<void> work_of_others(std::vector<Group>& groups);
@@ -58,6 +60,7 @@ class Tuner {
   Prover prover_;
   Ranks ranks_;
   double started_s_ = 0;
+  double savings_s_ = 0;  // seconds that races may take beyond their share
   size_t done_ = 0, total_ = 0;
   size_t measured_ = 0, reused_ = 0;
   std::vector<std::pair<size_t, int64_t>> busy_;  // row and batch size that another process is at

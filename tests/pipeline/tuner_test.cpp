@@ -30,8 +30,8 @@ struct Script {
   std::vector<std::pair<std::string, int64_t>> raced;
 
   TuneDevice device() {
-    TuneDevice device;
-    device.time_us = [this, before = -1](const TimedLaunch& launch) mutable {
+    HostClock clock;
+    clock.time_us = [this, before = -1](const TimedLaunch& launch) mutable {
       launch.launch();
       ++launches;
       const bool cold = chilled != before;
@@ -41,7 +41,9 @@ struct Script {
       now += time / 1e6;
       return time;
     };
-    device.make_cold = [this](const PreparedLayer&, const Kernel&, int64_t) { ++chilled; };
+    clock.make_cold = [this](const PreparedLayer&, const Kernel&, int64_t) { ++chilled; };
+    TuneDevice device;
+    device.start = [clock](const RaceSetting& setting) { return laps_on_host(clock, setting); };
     device.capturing = [this] { return capturing; };
     device.free_bytes = [this] { return free_bytes; };
     device.now_s = [this] { return now += 1e-6; };
