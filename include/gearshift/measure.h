@@ -28,7 +28,7 @@ struct Proof {
 // small, otherwise a sample (first, last, tile edges, random; at least 32), every column; poison is looked for
 // everywhere. Nothing is timed. REQUIRES: the kernel's layout is packed.
 Proof prove(const Kernel& kernel, const PreparedLayer& layer, int64_t m, DType dtype, uint64_t seed, int threads,
-            int64_t expert = 0);
+            int64_t expert = 0, std::string_view tactic = {});
 
 // Batch sizes worth proving in [m_min, m_max]: both edges, one off multiples of 8, those of `batch` inside.
 std::vector<int64_t> probe_sizes(int64_t m_min, int64_t m_max, const std::vector<int64_t>& batch);
@@ -36,6 +36,7 @@ std::vector<int64_t> probe_sizes(int64_t m_min, int64_t m_max, const std::vector
 struct Timing {
   double median_us = 0, p10_us = 0, p90_us = 0;
   int samples = 0;
+  double error_us = 0;  // standard error of the median
 };
 
 // What a machine can do at most, measured beside the kernels that are held against it.

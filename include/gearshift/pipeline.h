@@ -97,12 +97,18 @@ struct StackTime {
   double total_us = 0;
   std::vector<std::pair<std::string, double>> share_by_family;  // 0..1
 };
+// How kernels were proven: remembered proofs are looked at briefly, others are made, each for a reason.
+struct ProofCounts {
+  size_t remembered = 0, made = 0;    // batch sizes of kernels on layer classes
+  std::map<std::string, size_t> why;  // "never proven here", "version 2 of the kernel, proven was 1": how many
+};
 struct RunReport {
   Plan plan;                      // after any quarantine
   std::vector<Measurement> rows;  // layer x batch size
   std::vector<StackTime> stack;
   std::vector<Quarantine> quarantined;
   std::vector<std::string> not_run;  // rows planned and not executed, with the reason
+  ProofCounts proofs;
   std::string output;                // file written, ""
 };
 Result<RunReport> run_model(const std::string& model, const Options& options, const Progress& progress = nullptr);
@@ -118,6 +124,7 @@ Result<VerifyReport> verify_model(const std::string& model, const Options& optio
 struct TunedRow {
   Measurement measurement;       // comparison: of the proof before the race
   std::string chosen, previous;  // kernels of the plan at this layer and batch size, after and before
+  std::string chosen_tactic;     // "": as the kernel chooses
 };
 // Over all layers whose times are known, by batch size: the priority lists alone, the plan now, the best kernel each.
 struct TunedBatch {
@@ -217,7 +224,7 @@ struct DoctorReport {
 Result<DoctorReport> doctor(const Options& options);
 
 // The whole of the program gearshift_launch, in which the library launches kernels for the first time:
-// MODEL LAYER KERNEL M[,M...] [OPTION=VALUE...]. Returns its exit code.
+// MODEL LAYER KERNEL[/TACTIC] M[,M...] [OPTION=VALUE...]. Returns its exit code.
 int launch_program(int argc, char** argv);
 
 Result<QuantizeReport> quantize_model(const std::string& model, const Options& options,

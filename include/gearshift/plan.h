@@ -59,6 +59,7 @@ struct PlannedRange {
   const Kernel* kernel = nullptr;
   std::string_view source = "static";
   std::string_view activation;       // what enters the product: "bf16", "nvfp4", "fp8" ...
+  std::string_view tactic = {};      // a measured one of the kernel's; "": the kernel chooses
 };
 
 // How a shard is served that tensor parallelism left with an awkward shape.
@@ -189,7 +190,7 @@ const PlannedRange& range_for(const Decision& decision, int64_t m);
 // compared by `diff`; --lock pins one.
 struct RecordedRange {
   int64_t m_min = 1, m_max = 0;  // m_max 0: no bound
-  std::string kernel, backend, source, activation, layout;
+  std::string kernel, backend, source, activation, layout, tactic;
   bool operator==(const RecordedRange&) const = default;
 };
 struct RecordedLayer {

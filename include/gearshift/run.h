@@ -12,9 +12,10 @@ namespace gearshift {
 Result<void> run(const PreparedLayer& layer, ConstMatrix x, Matrix y, std::span<uint8_t> workspace, int threads,
                  int64_t expert = 0, void* stream = nullptr);
 
-// The same with a given kernel of the plan's candidates (proof, measurement); the kernel's layout must be packed.
+// The same with a given kernel of the plan's candidates (proof, measurement), by one of its tactics or as it
+// chooses; the kernel's layout must be packed.
 // REQUIRES: shapes fit and the contract accepts.
 void run_kernel(const Kernel& kernel, const PreparedLayer& layer, ConstMatrix x, Matrix y, std::span<uint8_t> workspace,
-                int threads, int64_t expert = 0, void* stream = nullptr);
+                int threads, int64_t expert = 0, void* stream = nullptr, std::string_view tactic = {});
 
 }  // namespace gearshift

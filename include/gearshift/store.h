@@ -46,6 +46,7 @@ struct StoreEntry {
   int64_t m_min = 1, m_max = 0;    // m_max 0: no bound
 
   double median_us = 0, p10_us = 0, p90_us = 0;  // measurements
+  double error_us = 0;                           // standard error of the median; 0: not known
   int64_t samples = 0;
   double worst_row = 0, tolerance = 0;           // proofs
   std::string reason;                            // quarantines: "row 3 is 0.12 off where 0.004 is allowed"
@@ -63,6 +64,7 @@ struct Quarantine {
   std::string dtype;                 // activations: "BF16"
   int64_t m_min = 1, m_max = 0;      // m_max 0: no bound
   std::string reason;                // "row 3 is 0.12 off where 0.004 is allowed (m = 17)"
+  std::string tactic = {};           // "": the kernel, whatever its tactic
 };
 
 // A time of one kernel on one layer class at one batch size.
@@ -74,6 +76,7 @@ struct MeasuredTime {
   int64_t m = 1;
   double median_us = 0, p10_us = 0, p90_us = 0;
   int samples = 0;
+  double error_us = 0;  // standard error of the median; 0: not known
 };
 
 // A batch size at which a kernel was right.
@@ -83,6 +86,7 @@ struct ProvenBatch {
   std::string layout, layer_class, dtype;
   int threads = 0;
   int64_t m = 1;
+  std::string tactic = {};
 };
 
 // The rows of one environment: what planning reads.

@@ -81,7 +81,7 @@ Result<Lap> laps_on_host(const HostClock& clock, const RaceSetting& setting) {
     const TimedLaunch launch{entry.kernel, entry.tactic, setting.m, setting.mode, [&] {
                                run_kernel(*entry.kernel, setting.layer, std::as_const(matrices->x).view(),
                                           matrices->y.view(), matrices->workspace.bytes.span(), setting.threads,
-                                          setting.expert);
+                                          setting.expert, nullptr, entry.tactic);
                              }};
     const auto interruptions = [&] { return clock.interruptions ? clock.interruptions() : 0; };
     double least = std::numeric_limits<double>::infinity();

@@ -27,12 +27,12 @@ bool same_rows(const ConstMatrix& a, const ConstMatrix& b) {
 }  // namespace
 
 Proof prove(const Kernel& kernel, const PreparedLayer& layer, int64_t m, DType dtype, uint64_t seed, int threads,
-            int64_t expert, Judge& judge) {
+            int64_t expert, Judge& judge, std::string_view tactic) {
   Proof proof{&kernel, m, {}};
   Trial trial(layer.weights[static_cast<size_t>(expert)], m, dtype, seed, threads, row_gap);
   std::vector<uint8_t> first;
   for (const Poison poison : {Poison::nan, Poison::large, Poison::zero}) {
-    const std::string damage = trial.launch(kernel, layer, poison, expert);
+    const std::string damage = trial.launch(kernel, layer, poison, expert, tactic);
     const ConstMatrix y = trial.y();
     const bool judged_before = [&] {
       if (!proof.comparison.ok || first.empty()) return false;
@@ -56,9 +56,9 @@ Proof prove(const Kernel& kernel, const PreparedLayer& layer, int64_t m, DType d
 }
 
 Proof prove(const Kernel& kernel, const PreparedLayer& layer, int64_t m, DType dtype, uint64_t seed, int threads,
-            int64_t expert) {
+            int64_t expert, std::string_view tactic) {
   Judge judge(layer.weights[static_cast<size_t>(expert)], seed, threads);
-  return prove(kernel, layer, m, dtype, seed, threads, expert, judge);
+  return prove(kernel, layer, m, dtype, seed, threads, expert, judge, tactic);
 }
 
 }  // namespace gearshift

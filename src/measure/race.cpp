@@ -16,17 +16,22 @@ MeasuredTime time_of(const std::vector<double>& laps) {
   time.median_us = timing.median_us;
   time.p10_us = timing.p10_us;
   time.p90_us = timing.p90_us;
-  time.samples =
-      std::numeric_limits<int>::max();  // only the number of laps so far makes it uncertain: see open_between
+  time.error_us = timing.error_us;
+  time.samples = timing.samples;
+  return time;
+}
+
+// The same median after laps without end.
+MeasuredTime certain(MeasuredTime time) {
+  time.p10_us = time.p90_us = time.median_us;
+  time.error_us = 0;
   return time;
 }
 
 // More laps could still tell these two apart: the medians differ by more than what never counts, and neither beats the
 // other yet.
 bool open_between(const std::vector<double>& a, const std::vector<double>& b) {
-  MeasuredTime exact_a = time_of(a), exact_b = time_of(b), now_a = exact_a, now_b = exact_b;
-  now_a.samples = static_cast<int>(a.size());
-  now_b.samples = static_cast<int>(b.size());
+  const MeasuredTime now_a = time_of(a), now_b = time_of(b), exact_a = certain(now_a), exact_b = certain(now_b);
   return (beats(exact_a, exact_b) && !beats(now_a, now_b)) || (beats(exact_b, exact_a) && !beats(now_b, now_a));
 }
 

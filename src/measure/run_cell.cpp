@@ -23,7 +23,8 @@ Result<Cell> run_cell(const PreparedLayer& layer, const ConstMatrix& x, Judge& j
   if (x.rows > 0) std::memset(y.data, byte_of(Poison::nan), cell.y.bytes.size());
   if (scratch > 0) std::memset(workspace.bytes.data(), byte_of(Poison::nan), workspace.bytes.size());
 
-  const Kernel& kernel = *range_for(*layer.plan->decision, std::max<int64_t>(1, x.rows)).kernel;
+  const PlannedRange& range = range_for(*layer.plan->decision, std::max<int64_t>(1, x.rows));
+  const Kernel& kernel = *range.kernel;
   const bool here = kernel.platform == Platform::cpu || x.rows == 0;
   if (here) {
     GEARSHIFT_CHECK(run(layer, x, y, workspace.bytes.span(), threads, expert));
@@ -39,7 +40,8 @@ Result<Cell> run_cell(const PreparedLayer& layer, const ConstMatrix& x, Judge& j
                                    workspace.bytes.span(),
                                    workspace.bytes.span(),
                                    threads,
-                                   expert}));
+                                   expert,
+                                   range.tactic}));
   }
   const ConstMatrix written = std::as_const(cell.y).view();
   if (x.rows == 0) {
@@ -52,7 +54,7 @@ Result<Cell> run_cell(const PreparedLayer& layer, const ConstMatrix& x, Judge& j
     cell.comparison.failure = left;
   }
   if (cell.comparison.ok && !here) {
-    GEARSHIFT_TRY(cell.timing, time_on_device(kernel, layer, x, expert));
+    GEARSHIFT_TRY(cell.timing, time_on_device(kernel, layer, x, expert, range.tactic));
   } else if (cell.comparison.ok) {
     cell.timing = time_calls([&] { (void)run(layer, x, y, workspace.bytes.span(), threads, expert).ok(); });
   }

@@ -46,7 +46,8 @@ ConstMatrix Trial::x() const { return {x_.data(), dtype_, m_, layer_.k, layer_.k
 
 ConstMatrix Trial::y() const { return {y_->data(), dtype_, m_, layer_.n, layer_.n + gap_}; }
 
-std::string Trial::launch(const Kernel& kernel, const PreparedLayer& prepared, Poison poison, int64_t expert) {
+std::string Trial::launch(const Kernel& kernel, const PreparedLayer& prepared, Poison poison, int64_t expert,
+                          std::string_view tactic) {
   const int64_t stride = layer_.n + gap_, size = element_bytes(dtype_);
   y_.emplace(static_cast<size_t>(m_ * stride * size), poison);
   const int64_t scratch = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(layer_, m_, threads_);
@@ -55,10 +56,10 @@ std::string Trial::launch(const Kernel& kernel, const PreparedLayer& prepared, P
 
   const Matrix out{y_->data(), dtype_, m_, layer_.n, stride};
   if (kernel.platform == Platform::cpu) {
-    run_kernel(kernel, prepared, x(), out, workspace.span(), threads_, expert);
+    run_kernel(kernel, prepared, x(), out, workspace.span(), threads_, expert, nullptr, tactic);
   } else {
-    const DeviceCall call{kernel,           prepared,          x(),      x_.span(), out, y_->whole(),
-                          workspace.span(), workspace.whole(), threads_, expert};
+    const DeviceCall call{kernel,           prepared,          x(),      x_.span(), out,   y_->whole(),
+                          workspace.span(), workspace.whole(), threads_, expert,    tactic};
     if (const auto ran = run_on_device(call); !ran.ok()) return ran.error().message();
   }
 

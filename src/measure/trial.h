@@ -34,7 +34,8 @@ class Trial {
   ConstMatrix x() const;
   // What went wrong with memory when `kernel` ran on this x into fresh, poisoned memory; "" when nothing. Afterwards
   // y() is its output.
-  std::string launch(const Kernel& kernel, const PreparedLayer& prepared, Poison poison, int64_t expert);
+  std::string launch(const Kernel& kernel, const PreparedLayer& prepared, Poison poison, int64_t expert,
+                     std::string_view tactic = {});
   ConstMatrix y() const;
 
  private:

@@ -173,7 +173,8 @@ Isolation isolation_by_child(const Session& session) {
     if (program.empty()) return ChildOutcome{false, 0, fmt::format("the program {} is not installed", program_name)};
     std::string sizes;
     for (const int64_t m : launch.sizes) sizes += (sizes.empty() ? "" : ",") + std::to_string(m);
-    std::vector<std::string> words = {program, session.model(), launch.layer, launch.kernel, sizes};
+    const std::string word = launch.tactic.empty() ? launch.kernel : launch.kernel + "/" + launch.tactic;
+    std::vector<std::string> words = {program, session.model(), launch.layer, word, sizes};
     for (const auto& [option, value] : session.options()) {
       if (!is_for_the_child(option)) continue;
       for (const std::string& one : value.values) words.push_back(option + "=" + one);

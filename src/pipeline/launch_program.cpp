@@ -44,7 +44,10 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
   const auto layer = std::find_if(session.rows().begin(), session.rows().end(),
                                   [&](const LayerSpec& row) { return row.name == words[1]; });
   if (layer == session.rows().end()) return unknown_layer("layer", words[1], session.rows());
-  const Kernel* kernel = kernel_named(session.registry(), session.device().platform, layer->family, words[2]);
+  const size_t slash = words[2].find('/');
+  const std::string tactic = slash == std::string::npos ? "" : words[2].substr(slash + 1);
+  const Kernel* kernel =
+      kernel_named(session.registry(), session.device().platform, layer->family, words[2].substr(0, slash));
   if (kernel == nullptr) return ErrorInfo{ErrorCode::usage, "kernel", words[2], "a kernel of this build", "", {}};
 
   const auto row = static_cast<size_t>(layer - session.rows().begin());
@@ -56,7 +59,7 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
     // As the proof launches it: NaN around and inside what it may touch.
     Trial trial(prepared.weights.front(), m, session.dtype(), session.settings().seed, session.threads(), 0);
     say("begin", m);
-    trial.launch(*kernel, prepared, Poison::nan, 0);
+    trial.launch(*kernel, prepared, Poison::nan, 0, tactic);
     say("end", m);
   }
   return {};

@@ -9,53 +9,62 @@
 namespace gearshift {
 
 std::optional<ProofFailure> Prover::prove_at(const Kernel& kernel, const PreparedLayer& layer, int64_t expert,
-                                             const std::vector<int64_t>& sizes, Judge& judge) {
+                                             const std::vector<int64_t>& sizes, Judge& judge, std::string_view tactic) {
   const std::string& layer_class = layer.plan->decision->layer_class;
+  const auto key = [&](int64_t m) { return Key{layer_class, &kernel, tactic, m}; };
   std::vector<int64_t> open;
   for (const int64_t m : sizes) {
-    if (proven_.count({layer_class, &kernel, m}) == 0) open.push_back(m);
+    if (proven_.count(key(m)) == 0) open.push_back(m);
   }
   if (open.empty()) return std::nullopt;
-  const auto known = [&](int64_t m) { return session_.is_proven(kernel, layer_class, m); };
+  const auto known = [&](int64_t m) { return session_.is_proven(kernel, layer_class, m, tactic); };
+  for (const int64_t m : open) {
+    ++(known(m) ? counts_.remembered : counts_.made);
+    if (!known(m)) ++counts_.why[session_.why_unproven(kernel, layer_class, tactic)];
+  }
   const bool all_known = std::all_of(open.begin(), open.end(), known);
-  if (auto failure = launch_apart(kernel, *layer.plan, open)) return failure;
+  if (auto failure = launch_apart(kernel, *layer.plan, open, tactic)) return failure;
   for (const int64_t m : open) {
     // What was proven before is looked at again where it is cheapest.
     if (known(m) && m != (all_known ? open.front() : 0)) continue;
     const Proof proof =
-        prove(kernel, layer, m, session_.dtype(), session_.settings().seed, session_.threads(), expert, judge);
+        prove(kernel, layer, m, session_.dtype(), session_.settings().seed, session_.threads(), expert, judge, tactic);
     if (!proof.comparison.ok) return ProofFailure{m, proof.comparison.failure};
-    comparisons_[{layer_class, &kernel, m}] = proof.comparison;
-    if (!known(m)) add(kernel, layer_class, m, proof.comparison);
+    comparisons_[key(m)] = proof.comparison;
+    if (!known(m)) add(kernel, layer_class, m, proof.comparison, tactic);
   }
-  for (const int64_t m : open) proven_.insert({layer_class, &kernel, m});
+  for (const int64_t m : open) proven_.insert(key(m));
   flush();
   return std::nullopt;
 }
 
 std::optional<ProofFailure> Prover::launch_apart(const Kernel& kernel, const LayerPlan& plan,
-                                                 const std::vector<int64_t>& sizes) {
+                                                 const std::vector<int64_t>& sizes, std::string_view tactic) {
   // The reference has judged in this process already.
   if (!isolation_ || kernel.backend == "reference") return std::nullopt;
   const std::string& layer_class = plan.decision->layer_class;
-  if (const auto fatal = fatal_.find({layer_class, &kernel}); fatal != fatal_.end()) return fatal->second;
+  if (const auto fatal = fatal_.find({layer_class, &kernel, std::string(tactic)}); fatal != fatal_.end())
+    return fatal->second;
   std::vector<int64_t> fresh;
   for (const int64_t m : sizes) {
-    if (m > 0 && !session_.is_proven(kernel, layer_class, m) && launched_.insert({layer_class, &kernel, m}).second)
+    if (m > 0 && !session_.is_proven(kernel, layer_class, m, tactic) &&
+        launched_.insert({layer_class, &kernel, std::string(tactic), m}).second)
       fresh.push_back(m);
   }
   if (fresh.empty()) return std::nullopt;
   const ChildOutcome outcome =
-      isolation_({plan.layer.name, std::string(kernel.name), fresh, plan.layer.n * plan.layer.k});
+      isolation_({plan.layer.name, std::string(kernel.name), std::string(tactic), fresh, plan.layer.n * plan.layer.k});
   if (outcome.failure.empty()) return std::nullopt;
-  if (outcome.possible) return fatal_[{layer_class, &kernel}] = ProofFailure{outcome.m, outcome.failure};
+  if (outcome.possible)
+    return fatal_[{layer_class, &kernel, std::string(tactic)}] = ProofFailure{outcome.m, outcome.failure};
   const std::string note = fmt::format("kernels are launched without isolation: {}", outcome.failure);
   if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
   return std::nullopt;
 }
 
-void Prover::add(const Kernel& kernel, const std::string& layer_class, int64_t m, const Comparison& comparison) {
-  StoreEntry row = session_.entry(EntryKind::proof, kernel, layer_class, m);
+void Prover::add(const Kernel& kernel, const std::string& layer_class, int64_t m, const Comparison& comparison,
+                 std::string_view tactic) {
+  StoreEntry row = session_.entry(EntryKind::proof, kernel, layer_class, m, tactic);
   row.worst_row = comparison.worst_row;
   row.tolerance = comparison.tolerance;
   row.evidence = fmt::format("seed {}, worst column {:.3g}", session_.settings().seed, comparison.worst_column);

@@ -133,7 +133,8 @@ std::vector<MeasuredTime> slowest(const std::vector<std::vector<StoreEntry>>& by
                               row.median_us,
                               row.p10_us,
                               row.p90_us,
-                              static_cast<int>(row.samples)};
+                              static_cast<int>(row.samples),
+                              row.error_us};
       const auto [found, fresh] = times.try_emplace({time.kernel, time.kernel_version, time.tactic, time.layout,
                                                      time.layer_class, time.dtype, time.mode, time.threads, time.m},
                                                     time);

@@ -108,6 +108,7 @@ Result<RunReport> Runner::run() {
   report.quarantined = session_.found_wrong;
   report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
   report.not_run = work.not_run;
+  report.proofs = prover_.counts();
   report.output = session_.settings().output;
   return report;
 }
@@ -131,7 +132,7 @@ std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, int
   const LayerPlan& plan = *prepared.plan;
   for (const PlannedRange& range : plan.decision->ranges) {
     const std::vector<int64_t> sizes = probe_sizes(range.m_min, range.m_max, plan_->policy.batch);
-    if (const auto failure = prover_.prove_at(*range.kernel, prepared, expert, sizes, judge))
+    if (const auto failure = prover_.prove_at(*range.kernel, prepared, expert, sizes, judge, range.tactic))
       return quarantine_of(plan, failure->m, failure->what);
   }
   return std::nullopt;
@@ -161,8 +162,9 @@ Result<std::optional<Quarantine>> Runner::measure(const RunJob& job, const Prepa
     if (!cell.comparison.ok) return std::optional(quarantine_of(plan, m, cell.comparison.failure));
 
     if (expert == job.expert_begin) {
-      done.rows.push_back(
-          measurement_of(layer, *range_for(*plan.decision, std::max<int64_t>(1, m)).kernel, session_.dtype(), m));
+      const PlannedRange& range = range_for(*plan.decision, std::max<int64_t>(1, m));
+      done.rows.push_back(measurement_of(layer, *range.kernel, session_.dtype(), m));
+      done.rows.back().tactic = range.tactic;
       done.rows.back().comparison.ok = true;
     }
     Measurement& row = done.rows[i];
@@ -191,13 +193,14 @@ Quarantine Runner::quarantine_of(const LayerPlan& plan, int64_t m, const std::st
   quarantine.m_min = range.m_min;
   quarantine.m_max = range.m_max;
   quarantine.reason = fmt::format("{} (layer {}, m = {})", failure, plan.layer.name, m);
+  quarantine.tactic = range.tactic;
   return quarantine;
 }
 
 Result<void> Runner::impose(const Quarantine& quarantine) {
   for (const Quarantine& known : session_.found_wrong) {
-    if (known.kernel != quarantine.kernel || known.layer_class != quarantine.layer_class ||
-        known.m_min != quarantine.m_min)
+    if (known.kernel != quarantine.kernel || known.tactic != quarantine.tactic ||
+        known.layer_class != quarantine.layer_class || known.m_min != quarantine.m_min)
       continue;
     ErrorInfo error;
     error.code = ErrorCode::self_check;

@@ -157,17 +157,19 @@ void Session::note_foreign_rows() {
   if (!device_.present || !store.times.empty() || !store.proofs.empty() || !store.quarantines.empty()) return;
   const std::vector<StoreEntry> rows = file_.entries();
   if (rows.empty()) return;
+  elsewhere_ = difference(rows.front().environment, environment_);
   notes_.push_back(fmt::format("store {}: none of {} rows apply here ({}); they are kept for their own device",
-                               printable(file_.path()), rows.size(),
-                               difference(rows.front().environment, environment_)));
+                               printable(file_.path()), rows.size(), elsewhere_));
 }
 
-StoreEntry Session::entry(EntryKind kind, const Kernel& kernel, const std::string& layer_class, int64_t m) const {
+StoreEntry Session::entry(EntryKind kind, const Kernel& kernel, const std::string& layer_class, int64_t m,
+                          std::string_view tactic) const {
   StoreEntry entry;
   entry.kind = kind;
   entry.environment = environment_;
   entry.kernel = kernel.name;
   entry.kernel_version = kernel.version;
+  entry.tactic = tactic;
   entry.layout = key_of(*kernel.layout);
   entry.layer_class = layer_class;
   entry.dtype = name(dtype());
@@ -187,25 +189,46 @@ bool Session::keep(std::vector<StoreEntry> rows) {
 
 void Session::quarantine(const Quarantine& quarantine, const Kernel& kernel, const std::string& evidence) {
   found_wrong.push_back(quarantine);
-  StoreEntry row = entry(EntryKind::quarantine, kernel, quarantine.layer_class, quarantine.m_min);
+  StoreEntry row = entry(EntryKind::quarantine, kernel, quarantine.layer_class, quarantine.m_min, quarantine.tactic);
   row.m_max = quarantine.m_max;
   row.reason = printable(quarantine.reason, longest_reason);
   row.evidence = printable(evidence, longest_reason);
   keep({std::move(row)});
   // It must hold here even where it cannot be kept.
   const bool kept = std::any_of(store.quarantines.begin(), store.quarantines.end(), [&](const Quarantine& known) {
-    return known.kernel == quarantine.kernel && known.layer_class == quarantine.layer_class &&
-           known.m_min == quarantine.m_min && known.m_max == quarantine.m_max;
+    return known.kernel == quarantine.kernel && known.tactic == quarantine.tactic &&
+           known.layer_class == quarantine.layer_class && known.m_min == quarantine.m_min &&
+           known.m_max == quarantine.m_max;
   });
   if (!kept) store.quarantines.push_back(quarantine);
 }
 
-bool Session::is_proven(const Kernel& kernel, const std::string& layer_class, int64_t m) const {
+bool Session::is_proven(const Kernel& kernel, const std::string& layer_class, int64_t m,
+                        std::string_view tactic) const {
   return std::any_of(store.proofs.begin(), store.proofs.end(), [&](const ProvenBatch& row) {
-    return row.m == m && row.kernel == kernel.name && row.kernel_version == kernel.version &&
+    return row.m == m && row.kernel == kernel.name && row.kernel_version == kernel.version && row.tactic == tactic &&
            row.layout == key_of(*kernel.layout) && row.layer_class == layer_class && row.dtype == name(dtype()) &&
            row.threads == threads();
   });
+}
+
+std::string Session::why_unproven(const Kernel& kernel, const std::string& layer_class, std::string_view tactic) const {
+  std::string why = elsewhere_.empty() ? "never proven here" : fmt::format("proven elsewhere ({})", elsewhere_);
+  for (const ProvenBatch& row : store.proofs) {
+    if (row.kernel != kernel.name || row.layer_class != layer_class || row.tactic != tactic) continue;
+    if (row.kernel_version != kernel.version) {
+      why = fmt::format("version {} of the kernel, proven was {}", kernel.version, row.kernel_version);
+    } else if (row.layout != key_of(*kernel.layout)) {
+      why = fmt::format("layout {}, proven was {}", key_of(*kernel.layout), row.layout);
+    } else if (row.dtype != name(dtype())) {
+      why = fmt::format("activations {}, proven was {}", name(dtype()), row.dtype);
+    } else if (row.threads != threads()) {
+      why = fmt::format("{} threads, proven were {}", threads(), row.threads);
+    } else {
+      return "another batch size";
+    }
+  }
+  return why;
 }
 
 Result<Plan> Session::plan_row(const Registry& registry, size_t row, const std::string& selection) const {

@@ -49,11 +49,14 @@ class Session {
   std::vector<Quarantine> found_wrong;
 
   // A row about `kernel` on a layer class at batch size m, with everything but its values.
-  StoreEntry entry(EntryKind kind, const Kernel& kernel, const std::string& layer_class, int64_t m) const;
+  StoreEntry entry(EntryKind kind, const Kernel& kernel, const std::string& layer_class, int64_t m,
+                   std::string_view tactic = {}) const;
   // Adds rows to `store` and to its file. False: others can't see them yet.
   bool keep(std::vector<StoreEntry> rows);
   void quarantine(const Quarantine& quarantine, const Kernel& kernel, const std::string& evidence);
-  bool is_proven(const Kernel& kernel, const std::string& layer_class, int64_t m) const;
+  bool is_proven(const Kernel& kernel, const std::string& layer_class, int64_t m, std::string_view tactic = {}) const;
+  // What keeps the proofs that are known from applying to this kernel.
+  std::string why_unproven(const Kernel& kernel, const std::string& layer_class, std::string_view tactic) const;
   // Reads again what other processes may have added.
   void reload() { store = file_.read(environment_); }
   StoreFile& file() { return file_; }
@@ -84,6 +87,7 @@ class Session {
   StoreFile file_;
   RunEnvironment environment_;
   std::vector<std::string> notes_;  // about the store
+  std::string elsewhere_;           // what tells its rows from ours, where none applies
 };
 
 // A row matches by its own name, by the name of a part as shown, or by that of a module.

@@ -17,12 +17,6 @@ namespace gearshift {
 
 namespace {
 
-// A candidate this many times slower than the fastest at the two batch sizes below, and not catching up from one to the
-// other, is not tried at the next one.
-constexpr double hopeless_factor = 2;
-constexpr double catching_up = 0.8;
-// Where two kernels differ by less than this at both ends, it does not matter where between them the switch is.
-constexpr double worth_a_switch = 1.05;
 // Two measured batch sizes this near (an eighth of the lower one) need no third between them.
 constexpr int64_t fineness = 8;
 // Measurements that one layer class may cost beyond the batch sizes asked for.
@@ -38,16 +32,18 @@ constexpr int64_t small_batch = 64;
 // Batch sizes behind a process that died, or that measures what we need, are asked for again this often.
 constexpr auto pause = std::chrono::milliseconds(20);
 
-bool allows(const Contract& contract, int64_t m) {
-  return m >= contract.m.min && (contract.m.max == 0 || m <= contract.m.max) &&
-         m % std::max<int64_t>(1, contract.m.multiple) == 0;
-}
-
 std::string line_of(const LayerPlan& row) {
   std::string line = row.layer.name + ":";
   for (const PlannedRange& range : row.decision->ranges)
-    line += fmt::format(" {}..{} {}", range.m_min, range.m_max, range.kernel->name);
+    line += fmt::format(" {}..{} {} {}", range.m_min, range.m_max, range.kernel->name, range.tactic);
   return line;
+}
+
+// The plan could give this kernel to the layer.
+bool serves(const Decision& decision, const Kernel& kernel) {
+  return std::any_of(decision.candidates.begin(), decision.candidates.end(), [&](const Verdict& verdict) {
+    return verdict.kernel == &kernel && verdict.kind != VerdictKind::rejected;
+  });
 }
 
 std::vector<int64_t> ascending(std::vector<int64_t> numbers) {
@@ -58,96 +54,47 @@ std::vector<int64_t> ascending(std::vector<int64_t> numbers) {
 
 }  // namespace
 
-// ---- what there is to measure
-// -----------------------------------------------------------------------------------------
-
-std::vector<Tuner::Group> Tuner::groups_of(const Plan& listed) const {
-  std::vector<Group> groups;
+std::vector<TuneGroup> Tuner::groups_of(const Plan& listed) const {
+  std::vector<TuneGroup> groups;
   std::set<const Decision*> seen;
   for (size_t row = 0; row < listed.layers.size(); ++row) {
     const auto& decision = listed.layers[row].decision;
-    if (!seen.insert(decision.get()).second) continue;
-    Group group{row, decision, {}, false};
-    for (const int64_t m : listed.policy.batch) group.tunable = group.tunable || candidates(group, m).size() > 1;
-    groups.push_back(std::move(group));
+    if (seen.insert(decision.get()).second) groups.emplace_back(session_, row, decision);
   }
   return groups;
 }
 
-std::vector<const Kernel*> Tuner::candidates(const Group& group, int64_t m) const {
-  std::vector<const Kernel*> kernels;
-  for (const Verdict& verdict : group.listed->candidates) {
-    if (verdict.kind == VerdictKind::rejected || !allows(verdict.kernel->contract, m)) continue;
-    const bool wrong =
-        std::any_of(session_.store.quarantines.begin(), session_.store.quarantines.end(), [&](const Quarantine& row) {
-          return row.kernel == verdict.kernel->name && row.kernel_version == verdict.kernel->version &&
-                 row.layer_class == group.listed->layer_class && row.dtype == name(session_.dtype()) &&
-                 m >= row.m_min && (row.m_max == 0 || m <= row.m_max);
-        });
-    if (!wrong && !is_hopeless(group, *verdict.kernel, m)) kernels.push_back(verdict.kernel);
-  }
-  return kernels;
-}
-
-const MeasuredTime* Tuner::time_of(const Kernel& kernel, const std::string& layer_class, int64_t m) const {
-  for (const MeasuredTime& time : session_.store.times) {
-    if (time.m == m && time.kernel == kernel.name && time.kernel_version == kernel.version &&
-        time.layer_class == layer_class && time.layout == key_of(*kernel.layout) &&
-        time.dtype == name(session_.dtype()) && time.mode == session_.settings().policy.mode &&
-        time.threads == session_.threads() && time.tactic.empty())
-      return &time;
-  }
-  return nullptr;
-}
-
-bool Tuner::is_hopeless(const Group& group, const Kernel& kernel, int64_t m) const {
-  if (&kernel == range_for(*group.listed, m).kernel) return false;
-  std::vector<double> times_slower;  // from the nearest batch size down
-  for (auto point = group.points.rbegin(); point != group.points.rend() && times_slower.size() < 2; ++point) {
-    if (*point >= m) continue;
-    std::optional<double> fastest;
-    for (const Verdict& verdict : group.listed->candidates) {
-      const MeasuredTime* time = time_of(*verdict.kernel, group.listed->layer_class, *point);
-      if (time != nullptr && (!fastest || time->median_us < *fastest)) fastest = time->median_us;
-    }
-    const MeasuredTime* own = time_of(kernel, group.listed->layer_class, *point);
-    if (!fastest) return false;
-    if (own == nullptr) return true;  // left out there already
-    times_slower.push_back(own->median_us / *fastest);
-  }
-  return times_slower.size() == 2 && std::min(times_slower[0], times_slower[1]) >= hopeless_factor &&
-         times_slower[0] >= catching_up * times_slower[1];
-}
-
-// ---- one race
-// -------------------------------------------------------------------------------------------------------------
+// ---- one race -------------------------------------------------------------------------------------------------------
 
 bool Tuner::out_of_time() const {
   const double budget = session_.settings().time_budget_s;
   return budget > 0 && device_.now_s() - started_s_ >= budget;
 }
 
-void Tuner::leave_out(const Group& group, int64_t m, std::string_view kernel, const std::string& why) {
-  not_measured_.push_back(
-      fmt::format("{}, M {}{}{}: {}", session_.rows()[group.row].name, m, kernel.empty() ? "" : ", ", kernel, why));
+void Tuner::leave_out(const TuneGroup& group, int64_t m, const RaceEntry* entry, const std::string& why) {
+  std::string who;
+  if (entry != nullptr) who = fmt::format(", {}", entry->kernel->name);
+  if (entry != nullptr && !entry->tactic.empty()) who += fmt::format(" ({})", entry->tactic);
+  not_measured_.push_back(fmt::format("{}, M {}{}: {}", group.layer().name, m, who, why));
 }
 
-void Tuner::quarantine(const Group& group, const Kernel& kernel, const ProofFailure& failure) {
-  const PlannedRange& range = range_for(*group.listed, failure.m);
-  Quarantine quarantine{std::string(kernel.name),
-                        kernel.version,
-                        group.listed->layer_class,
+void Tuner::quarantine(const TuneGroup& group, const PlannedRange& range, const RaceEntry& entry,
+                       const ProofFailure& failure) {
+  Quarantine quarantine{std::string(entry.kernel->name),
+                        entry.kernel->version,
+                        group.layer_class(),
                         std::string(name(session_.dtype())),
                         range.m_min,
                         range.m_max,
-                        fmt::format("{} (layer {}, m = {})", failure.what, session_.rows()[group.row].name, failure.m)};
-  session_.quarantine(quarantine, kernel, fmt::format("tune, seed {}", session_.settings().seed));
+                        fmt::format("{} (layer {}, m = {})", failure.what, group.layer().name, failure.m),
+                        entry.tactic};
+  session_.quarantine(quarantine, *entry.kernel, fmt::format("tune, seed {}", session_.settings().seed));
 }
 
-void Tuner::show_progress(const Group& group, int64_t m) {
+void Tuner::show_progress(const TuneGroup& group, int64_t m) {
   if (!progress_) return;
   const double spent = device_.now_s() - started_s_;
-  std::string what = fmt::format("{}, M {}", session_.rows()[group.row].name, m);
+  std::string what = fmt::format("{}, M {}", group.layer().name, m);
   if (done_ > 0)
     what =
         fmt::format("about {:.0f} s left, {}",
@@ -155,51 +102,69 @@ void Tuner::show_progress(const Group& group, int64_t m) {
   progress_(done_, total_, what);
 }
 
-Result<Tuner::Outcome> Tuner::measure(Group& group, PreparedLayer& prepared, Judge& judge, int64_t m) {
-  const std::string& layer_class = group.listed->layer_class;
-  std::vector<const Kernel*> kernels = candidates(group, m);
-  if (kernels.size() < 2) return Outcome::impossible;
+Result<Tuner::Outcome> Tuner::measure(TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m) {
+  const std::vector<RaceEntry> candidates = group.candidates(m);
+  if (candidates.size() < 2) return Outcome::impossible;
   if (out_of_time()) {
-    leave_out(group, m, "", "the time budget is spent");
+    leave_out(group, m, nullptr, "the time budget is spent");
     return Outcome::impossible;
   }
-  const auto known = [&](const Kernel* kernel) { return time_of(*kernel, layer_class, m) != nullptr; };
+  const auto all_known = [&] {
+    return std::all_of(candidates.begin(), candidates.end(),
+                       [&](const RaceEntry& entry) { return group.time_of(entry, m) != nullptr; });
+  };
   const auto reuse = [&] {
     ++reused_;
-    group.points.push_back(m);
-    group.points = ascending(std::move(group.points));
+    group.add_point(m);
     return Outcome::reused;
   };
-  if (std::all_of(kernels.begin(), kernels.end(), known)) return reuse();
-  StoreEntry key = session_.entry(EntryKind::measurement, *kernels.front(), layer_class, m);
+  if (all_known()) return reuse();
+  StoreEntry key = session_.entry(EntryKind::measurement, *candidates.front().kernel, group.layer_class(), m);
   key.kernel = key.layout = "", key.kernel_version = 0;
   const std::string work = key_text(key);
   if (!session_.file().claim(work)) return Outcome::busy;
   // Whoever had it before us may have finished it.
   session_.reload();
-  if (std::all_of(kernels.begin(), kernels.end(), known)) {
+  if (all_known()) {
     session_.file().release(work);
     return reuse();
   }
 
-  std::vector<RaceEntry> entries;
-  for (const Kernel* kernel : kernels) {
-    GEARSHIFT_CHECK(add_layout(prepared, *kernel->layout, session_.threads()));
-    if (const auto failure = prover_.prove_at(*kernel, prepared, 0, {m}, judge)) {
-      quarantine(group, *kernel, *failure);
-      continue;
-    }
-    entries.push_back({kernel, ""});
-  }
+  GEARSHIFT_TRY(const std::vector<RaceEntry> entries, proven(group, prepared, judge, m));
   // A quarantine may have taken the default away: then the lists name another.
-  GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group.row, "static"));
+  GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group.row(), "static"));
   const Kernel* incumbent = range_for(*listed.layers[0].decision, m).kernel;
-  const auto first =
-      std::find_if(entries.begin(), entries.end(), [&](const RaceEntry& entry) { return entry.kernel == incumbent; });
+  const auto first = std::find_if(entries.begin(), entries.end(), [&](const RaceEntry& entry) {
+    return entry.kernel == incumbent && entry.tactic.empty();
+  });
   if (entries.size() < 2 || first == entries.end()) {
     session_.file().release(work);
     return Outcome::impossible;
   }
+  std::vector<StoreEntry> rows = race_of(group, prepared, entries, static_cast<size_t>(first - entries.begin()), m);
+  const bool any = !rows.empty();
+  // What others cannot see yet stays ours: they would measure it again.
+  if (session_.keep(std::move(rows))) session_.file().release(work);
+  if (!any) return Outcome::impossible;
+  ++measured_;
+  group.add_point(m);
+  return Outcome::measured;
+}
+
+Result<std::vector<RaceEntry>> Tuner::proven(const TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m) {
+  std::vector<RaceEntry> right;
+  for (const RaceEntry& entry : group.candidates(m)) {
+    GEARSHIFT_CHECK(add_layout(prepared, *entry.kernel->layout, session_.threads()));
+    if (const auto failure = prover_.prove_at(*entry.kernel, prepared, 0, {m}, judge, entry.tactic))
+      quarantine(group, range_for(group.listed(), m), entry, *failure);
+    else
+      right.push_back(entry);
+  }
+  return right;
+}
+
+std::vector<StoreEntry> Tuner::race_of(const TuneGroup& group, const PreparedLayer& prepared,
+                                       const std::vector<RaceEntry>& entries, size_t incumbent, int64_t m) {
   RaceConditions conditions;
   conditions.m = m;
   conditions.dtype = session_.dtype();
@@ -212,89 +177,74 @@ Result<Tuner::Outcome> Tuner::measure(Group& group, PreparedLayer& prepared, Jud
   conditions.rules.open_us = share_us;
   conditions.rules.end_us = std::max(share_us, longest_race_s * 1e6 / 2);
   const double begun_s = device_.now_s();
-  const auto position = static_cast<size_t>(first - entries.begin());
-  const std::vector<RaceResult> results = time_kernels(prepared, 0, entries, position, conditions, device_);
+  const std::vector<RaceResult> results = time_kernels(prepared, 0, entries, incumbent, conditions, device_);
   savings_s_ += race_s - (device_.now_s() - begun_s);
   std::vector<StoreEntry> rows;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!results[i].timing) {
-      leave_out(group, m, entries[i].kernel->name, results[i].why_not);
+      leave_out(group, m, &entries[i], results[i].why_not);
       continue;
     }
-    StoreEntry row = session_.entry(EntryKind::measurement, *entries[i].kernel, layer_class, m);
-    row.median_us = results[i].timing->median_us;
-    row.p10_us = results[i].timing->p10_us;
-    row.p90_us = results[i].timing->p90_us;
-    row.samples = results[i].timing->samples;
+    const Timing& timing = *results[i].timing;
+    StoreEntry row =
+        session_.entry(EntryKind::measurement, *entries[i].kernel, group.layer_class(), m, entries[i].tactic);
+    row.median_us = timing.median_us;
+    row.p10_us = timing.p10_us;
+    row.p90_us = timing.p90_us;
+    row.error_us = timing.error_us;
+    row.samples = timing.samples;
     row.evidence = fmt::format("cold weights, {} candidates in turn", entries.size());
     rows.push_back(std::move(row));
   }
-  const bool any = !rows.empty();
-  // What others cannot see yet stays ours: they would measure it again.
-  if (session_.keep(std::move(rows))) session_.file().release(work);
-  if (!any) return Outcome::impossible;
-  ++measured_;
-  group.points.push_back(m);
-  group.points = ascending(std::move(group.points));
-  return Outcome::measured;
+  return rows;
 }
 
 // ---- one layer class
 // ------------------------------------------------------------------------------------------------------
 
-Result<void> Tuner::tune_group(Group& group) {
-  GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group.row, "static"));
+Result<void> Tuner::tune_group(TuneGroup& group) {
+  GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group.row(), "static"));
   GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), listed.layers[0], session_.threads()));
   Judge judge(prepared.weights.front(), session_.settings().seed, session_.threads());
   launch_small_batches(group, prepared);
   for (const int64_t m : ascending(session_.settings().policy.batch)) {
     show_progress(group, m);
     GEARSHIFT_TRY(const Outcome outcome, measure(group, prepared, judge, m));
-    if (outcome == Outcome::busy) busy_.emplace_back(group.row, m);
+    if (outcome == Outcome::busy) busy_.emplace_back(group.row(), m);
     ++done_;
   }
   GEARSHIFT_CHECK(refine(group, prepared, judge));
   return prove_edges(group, prepared, judge);
 }
 
-// What fails here fails its proof, which is the same launch.
-void Tuner::launch_small_batches(const Group& group, const PreparedLayer& prepared) {
-  std::map<const Kernel*, std::vector<int64_t>> sizes_of;
-  for (const int64_t m : ascending(session_.settings().policy.batch)) {
-    const std::vector<const Kernel*> kernels = m <= small_batch ? candidates(group, m) : std::vector<const Kernel*>{};
-    if (kernels.size() < 2) continue;
-    for (const Kernel* kernel : kernels) sizes_of[kernel].push_back(m);
-  }
-  for (const Verdict& verdict : group.listed->candidates) {
-    const auto sizes = sizes_of.find(verdict.kernel);
-    if (sizes != sizes_of.end() && !out_of_time()) prover_.launch_apart(*sizes->first, *prepared.plan, sizes->second);
+// What fails here fails its proof, which asks for the same launch.
+void Tuner::launch_small_batches(const TuneGroup& group, const PreparedLayer& prepared) {
+  for (const RaceEntry& entry : group.entries()) {
+    std::vector<int64_t> sizes;
+    for (const int64_t m : ascending(session_.settings().policy.batch)) {
+      if (m > small_batch) break;
+      const std::vector<RaceEntry> racing = group.candidates(m);
+      const bool runs = std::any_of(racing.begin(), racing.end(), [&](const RaceEntry& other) {
+        return other.kernel == entry.kernel && other.tactic == entry.tactic;
+      });
+      if (runs && racing.size() > 1) sizes.push_back(m);
+    }
+    if (!out_of_time()) prover_.launch_apart(*entry.kernel, *prepared.plan, sizes, entry.tactic);
   }
 }
 
-// Whether it is worth knowing between which of two batch sizes one kernel takes over from another.
-bool Tuner::matters(const Group& group, const Kernel& a, const Kernel& b, int64_t low, int64_t high) const {
-  for (const int64_t m : {low, high}) {
-    const MeasuredTime *time_a = time_of(a, group.listed->layer_class, m),
-                       *time_b = time_of(b, group.listed->layer_class, m);
-    if (time_a == nullptr || time_b == nullptr) return true;
-    const auto [least, most] = std::minmax(time_a->median_us, time_b->median_us);
-    if (most >= worth_a_switch * least) return true;
-  }
-  return false;
-}
-
-Result<void> Tuner::refine(Group& group, PreparedLayer& prepared, Judge& judge) {
+Result<void> Tuner::refine(TuneGroup& group, PreparedLayer& prepared, Judge& judge) {
   std::set<int64_t> given_up;
   for (int i = 0; i < most_refinements && !out_of_time(); ++i) {
-    GEARSHIFT_TRY(const Plan plan, session_.plan_row(registry_, group.row, "measured"));
+    GEARSHIFT_TRY(const Plan plan, session_.plan_row(registry_, group.row(), "measured"));
+    const Decision& decision = *plan.layers[0].decision;
+    const std::vector<int64_t>& points = group.points();
     std::optional<int64_t> middle;
-    for (size_t p = 1; p < group.points.size() && !middle; ++p) {
-      const int64_t low = group.points[p - 1], high = group.points[p];
-      const Decision& decision = *plan.layers[0].decision;
-      const Kernel &below = *range_for(decision, low).kernel, &above = *range_for(decision, high).kernel;
-      if (&below == &above || !matters(group, below, above, low, high)) continue;
-      const int64_t between = low + (high - low) / 2;
-      if (high - low > std::max<int64_t>(1, low / fineness) && given_up.count(between) == 0) middle = between;
+    for (size_t p = 1; p < points.size() && !middle; ++p) {
+      const int64_t low = points[p - 1], high = points[p], between = low + (high - low) / 2;
+      const bool near = high - low <= std::max<int64_t>(1, low / fineness);
+      if (near || given_up.count(between) != 0) continue;
+      if (group.matters(range_for(decision, low), range_for(decision, high), low, high)) middle = between;
     }
     if (!middle) break;
     show_progress(group, *middle);
@@ -304,26 +254,18 @@ Result<void> Tuner::refine(Group& group, PreparedLayer& prepared, Judge& judge) 
   return {};
 }
 
-Result<void> Tuner::prove_edges(const Group& group, PreparedLayer& prepared, Judge& judge) {
-  // Every failure takes a kernel out of a range, so this ends.
+Result<void> Tuner::prove_edges(const TuneGroup& group, PreparedLayer& prepared, Judge& judge) {
+  // Every failure takes a kernel or a tactic out of a range, so this ends.
   for (bool changed = true; changed;) {
     changed = false;
-    GEARSHIFT_TRY(const Plan plan, session_.plan_row(registry_, group.row, "measured"));
+    GEARSHIFT_TRY(const Plan plan, session_.plan_row(registry_, group.row(), "measured"));
     for (const PlannedRange& range : plan.layers[0].decision->ranges) {
       GEARSHIFT_CHECK(add_layout(prepared, *range.kernel->layout, session_.threads()));
       std::vector<int64_t> edges = {range.m_min};
       if (range.m_max != 0) edges.push_back(range.m_max);
-      const auto failure = prover_.prove_at(*range.kernel, prepared, 0, ascending(edges), judge);
+      const auto failure = prover_.prove_at(*range.kernel, prepared, 0, ascending(edges), judge, range.tactic);
       if (!failure) continue;
-      Quarantine wrong{
-          std::string(range.kernel->name),
-          range.kernel->version,
-          group.listed->layer_class,
-          std::string(name(session_.dtype())),
-          range.m_min,
-          range.m_max,
-          fmt::format("{} (layer {}, m = {})", failure->what, session_.rows()[group.row].name, failure->m)};
-      session_.quarantine(wrong, *range.kernel, fmt::format("tune, seed {}", session_.settings().seed));
+      quarantine(group, range, {range.kernel, std::string(range.tactic)}, *failure);
       changed = true;
       break;
     }
@@ -332,15 +274,16 @@ Result<void> Tuner::prove_edges(const Group& group, PreparedLayer& prepared, Jud
 }
 
 // What other processes were at when we came by: their rows, if they are there within a second.
-Result<void> Tuner::work_of_others(std::vector<Group>& groups) {
+Result<void> Tuner::work_of_others(std::vector<TuneGroup>& groups) {
   const double until = device_.now_s() + patience_s;
   while (!busy_.empty()) {
     session_.reload();
     std::vector<std::pair<size_t, int64_t>> left;
     for (const auto& [row, m] : busy_) {
       const size_t wanted = row;
-      const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.row == wanted; });
-      GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group->row, "static"));
+      const auto group =
+          std::find_if(groups.begin(), groups.end(), [&](const TuneGroup& g) { return g.row() == wanted; });
+      GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group->row(), "static"));
       GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), listed.layers[0], session_.threads()));
       Judge judge(prepared.weights.front(), session_.settings().seed, session_.threads());
       GEARSHIFT_TRY(const Outcome outcome, measure(*group, prepared, judge, m));
@@ -380,22 +323,22 @@ Result<TuneReport> Tuner::run() {
   GEARSHIFT_TRY(const Plan before, session_.plan(registry_));
   GEARSHIFT_CHECK(session_.require_memory(before));
   GEARSHIFT_TRY(const Plan listed, session_.plan(registry_, "static"));
-  std::vector<Group> groups = groups_of(listed);
+  std::vector<TuneGroup> groups = groups_of(listed);
   TuneReport report;
   report.groups = groups.size();
   report.rank = ranks_.rank;
   report.ranks = ranks_.size;
-  for (const Group& group : groups) {
-    report.tunable += group.tunable ? 1 : 0;
-    if (group.tunable) continue;
-    const Kernel& only = *range_for(*group.listed, 1).kernel;
+  for (const TuneGroup& group : groups) {
+    report.tunable += group.tunable() ? 1 : 0;
+    if (group.tunable()) continue;
+    const Kernel& only = *range_for(group.listed(), 1).kernel;
     not_measured_.push_back(
-        fmt::format("{}: nothing to choose, only {} passes its gates", session_.rows()[group.row].name, only.name));
+        fmt::format("{}: nothing to choose, only {} passes its gates", group.layer().name, only.name));
   }
   const auto batch = ascending(listed.policy.batch);
-  for (size_t i = 0; i < groups.size(); ++i) total_ += groups[i].tunable && ranks_.ours(i) ? batch.size() : 0;
+  for (size_t i = 0; i < groups.size(); ++i) total_ += groups[i].tunable() && ranks_.ours(i) ? batch.size() : 0;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].tunable && ranks_.ours(i)) GEARSHIFT_CHECK(tune_group(groups[i]));
+    if (groups[i].tunable() && ranks_.ours(i)) GEARSHIFT_CHECK(tune_group(groups[i]));
   }
   GEARSHIFT_CHECK(work_of_others(groups));
   if (progress_) progress_(total_, total_, "");
@@ -447,43 +390,50 @@ Result<void> Tuner::agree() {
   return check_agreement(plans);
 }
 
-void Tuner::fill(TuneReport& report, const Plan& before, const Plan& listed, const std::vector<Group>& groups) const {
-  std::map<const Decision*, size_t> rows_of;
-  for (const LayerPlan& row : listed.layers) ++rows_of[row.decision.get()];
+void Tuner::fill(TuneReport& report, const Plan& before, const Plan& listed,
+                 const std::vector<TuneGroup>& groups) const {
+  const auto& batch = listed.policy.batch;
   std::map<int64_t, TunedBatch> sums;
-  for (const Group& group : groups) {
-    const std::string& layer_class = group.listed->layer_class;
-    const LayerSpec& layer = session_.rows()[group.row];
-    const Decision& now = *report.plan.layers[group.row].decision;
-    const Decision& earlier = *before.layers[group.row].decision;
+  for (const TuneGroup& group : groups) {
+    const Decision& now = *report.plan.layers[group.row()].decision;
+    const Decision& earlier = *before.layers[group.row()].decision;
     std::set<int64_t> points;
     for (const MeasuredTime& time : session_.store.times) {
-      if (time.layer_class == layer_class) points.insert(time.m);
+      if (time.layer_class == group.layer_class()) points.insert(time.m);
     }
     for (const int64_t m : points) {
-      std::optional<double> best;
-      for (const Verdict& verdict : group.listed->candidates) {
-        const MeasuredTime* time =
-            verdict.kind == VerdictKind::rejected ? nullptr : time_of(*verdict.kernel, layer_class, m);
+      for (const RaceEntry& entry : group.entries()) {
+        const MeasuredTime* time = group.time_of(entry, m);
         if (time == nullptr) continue;
-        if (!best || time->median_us < *best) best = time->median_us;
-        TunedRow row{measurement_of(layer, *verdict.kernel, session_.dtype(), m),
-                     std::string(range_for(now, m).kernel->name), std::string(range_for(earlier, m).kernel->name)};
-        set_timing(row.measurement, {time->median_us, time->p10_us, time->p90_us, time->samples}, session_.dtype(), 1);
-        row.measurement.comparison = proof_of(*verdict.kernel, layer_class, m);
+        TunedRow row{measurement_of(group.layer(), *entry.kernel, session_.dtype(), m),
+                     std::string(range_for(now, m).kernel->name), std::string(range_for(earlier, m).kernel->name),
+                     std::string(range_for(now, m).tactic)};
+        row.measurement.tactic = entry.tactic;
+        set_timing(row.measurement, {time->median_us, time->p10_us, time->p90_us, time->samples, time->error_us},
+                   session_.dtype(), 1);
+        row.measurement.comparison = proof_of(entry, group.layer_class(), m);
         report.rows.push_back(std::move(row));
       }
-      const MeasuredTime* chosen = time_of(*range_for(now, m).kernel, layer_class, m);
-      const MeasuredTime* by_list = time_of(*range_for(*group.listed, m).kernel, layer_class, m);
-      const auto& batch = listed.policy.batch;
-      if (!best || chosen == nullptr || by_list == nullptr || std::find(batch.begin(), batch.end(), m) == batch.end())
-        continue;
-      const double count = static_cast<double>(rows_of[group.listed.get()]);
-      TunedBatch& sum = sums[m];
-      sum.m = m;
-      sum.static_us += count * by_list->median_us;
-      sum.chosen_us += count * chosen->median_us;
-      sum.best_us += count * *best;
+      if (std::find(batch.begin(), batch.end(), m) == batch.end()) continue;
+      const MeasuredTime* by_list = group.time_of({range_for(group.listed(), m).kernel, ""}, m);
+      // A budget for second layouts may reach some layers of a group and not the others.
+      for (size_t i = 0; i < listed.layers.size(); ++i) {
+        if (listed.layers[i].decision.get() != &group.listed()) continue;
+        const Decision& own = *report.plan.layers[i].decision;
+        const PlannedRange& range = range_for(own, m);
+        const MeasuredTime* chosen = group.time_of({range.kernel, std::string(range.tactic)}, m);
+        if (chosen == nullptr || by_list == nullptr) continue;
+        double best = chosen->median_us;
+        for (const RaceEntry& entry : group.entries()) {
+          const MeasuredTime* time = serves(own, *entry.kernel) ? group.time_of(entry, m) : nullptr;
+          if (time != nullptr) best = std::min(best, time->median_us);
+        }
+        TunedBatch& sum = sums[m];
+        sum.m = m;
+        sum.static_us += by_list->median_us;
+        sum.chosen_us += chosen->median_us;
+        sum.best_us += best;
+      }
     }
   }
   double chosen = 0, best = 0;
@@ -496,11 +446,11 @@ void Tuner::fill(TuneReport& report, const Plan& before, const Plan& listed, con
 }
 
 // What the store or this process knows about the numbers of a kernel at a batch size.
-Comparison Tuner::proof_of(const Kernel& kernel, const std::string& layer_class, int64_t m) const {
+Comparison Tuner::proof_of(const RaceEntry& entry, const std::string& layer_class, int64_t m) const {
+  const auto found = prover_.comparisons().find({layer_class, entry.kernel, entry.tactic, m});
+  if (found != prover_.comparisons().end()) return found->second;
   Comparison comparison;
-  comparison.ok = session_.is_proven(kernel, layer_class, m);
-  if (const auto found = prover_.comparisons().find({layer_class, &kernel, m}); found != prover_.comparisons().end())
-    return found->second;
+  comparison.ok = session_.is_proven(*entry.kernel, layer_class, m, entry.tactic);
   return comparison;
 }
 

@@ -1,11 +1,10 @@
 // Measures the kernels that a plan can use, and keeps what it learns.
 #pragma once
 
-#include <map>
-
 #include "measure/time_kernels.h"
 #include "pipeline/prover.h"
 #include "pipeline/ranks.h"
+#include "pipeline/tune_group.h"
 
 namespace gearshift {
 
@@ -24,34 +23,27 @@ class Tuner {
   Result<TuneReport> run();
 
  private:
-  // Layers that get one decision: the first of them is measured.
-  struct Group {
-    size_t row = 0;                          // of the session
-    std::shared_ptr<const Decision> listed;  // what the lists alone say
-    std::vector<int64_t> points;             // batch sizes measured so far
-    bool tunable = false;
-  };
   enum class Outcome : uint8_t { measured, reused, impossible, busy };
 
-  std::vector<Group> groups_of(const Plan& listed) const;
-  std::vector<const Kernel*> candidates(const Group& group, int64_t m) const;
-  const MeasuredTime* time_of(const Kernel& kernel, const std::string& layer_class, int64_t m) const;
-  bool is_hopeless(const Group& group, const Kernel& kernel, int64_t m) const;
-
-  Result<void> tune_group(Group& group);
-  Result<Outcome> measure(Group& group, PreparedLayer& prepared, Judge& judge, int64_t m);
-  void launch_small_batches(const Group& group, const PreparedLayer& prepared);
-  bool matters(const Group& group, const Kernel& a, const Kernel& b, int64_t low, int64_t high) const;
-  Result<void> refine(Group& group, PreparedLayer& prepared, Judge& judge);
-  Result<void> prove_edges(const Group& group, PreparedLayer& prepared, Judge& judge);
-  Result<void> work_of_others(std::vector<Group>& groups);
-  void leave_out(const Group& group, int64_t m, std::string_view kernel, const std::string& why);
-  void quarantine(const Group& group, const Kernel& kernel, const ProofFailure& failure);
+  std::vector<TuneGroup> groups_of(const Plan& listed) const;
+  Result<void> tune_group(TuneGroup& group);
+  void launch_small_batches(const TuneGroup& group, const PreparedLayer& prepared);
+  Result<Outcome> measure(TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m);
+  // Those of `candidates` that are right at m; the others are quarantined.
+  Result<std::vector<RaceEntry>> proven(const TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m);
+  std::vector<StoreEntry> race_of(const TuneGroup& group, const PreparedLayer& prepared,
+                                  const std::vector<RaceEntry>& entries, size_t incumbent, int64_t m);
+  Result<void> refine(TuneGroup& group, PreparedLayer& prepared, Judge& judge);
+  Result<void> prove_edges(const TuneGroup& group, PreparedLayer& prepared, Judge& judge);
+  Result<void> work_of_others(std::vector<TuneGroup>& groups);
+  void leave_out(const TuneGroup& group, int64_t m, const RaceEntry* entry, const std::string& why);
+  void quarantine(const TuneGroup& group, const PlannedRange& range, const RaceEntry& entry,
+                  const ProofFailure& failure);
   bool out_of_time() const;
-  void show_progress(const Group& group, int64_t m);
+  void show_progress(const TuneGroup& group, int64_t m);
   Result<void> agree();
-  void fill(TuneReport& report, const Plan& before, const Plan& listed, const std::vector<Group>& groups) const;
-  Comparison proof_of(const Kernel& kernel, const std::string& layer_class, int64_t m) const;
+  void fill(TuneReport& report, const Plan& before, const Plan& listed, const std::vector<TuneGroup>& groups) const;
+  Comparison proof_of(const RaceEntry& entry, const std::string& layer_class, int64_t m) const;
 
   Session& session_;
   const Registry& registry_;

@@ -90,31 +90,44 @@ Result<void> Verifier::verify_layer(const LayerPlan& plan, bool first_of_class, 
 
 void Verifier::verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes,
                              Judge& judge, VerifyReport& report) {
+  for (const PlannedRange& range : prepared.plan->decision->ranges) {
+    verify_range(kernel, "", range, prepared, expert, all_sizes, judge, report);
+    if (range.kernel == &kernel && !range.tactic.empty())
+      verify_range(kernel, range.tactic, range, prepared, expert, all_sizes, judge, report);
+  }
+}
+
+void Verifier::verify_range(const Kernel& kernel, std::string_view tactic, const PlannedRange& range,
+                            const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge,
+                            VerifyReport& report) {
   const LayerPlan& plan = *prepared.plan;
-  for (const PlannedRange& range : plan.decision->ranges) {
-    std::vector<int64_t> sizes = sizes_of(kernel, range, batch_);
-    sizes.erase(std::remove_if(sizes.begin(), sizes.end(), [&](int64_t m) { return m > always_up_to && !all_sizes; }),
-                sizes.end());
-    if (const auto failure = prover_.launch_apart(kernel, plan, sizes)) {
-      Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), failure->m);
-      row.comparison.failure = failure->what;
+  const auto row_at = [&](int64_t m) {
+    Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), m);
+    row.tactic = tactic;
+    return row;
+  };
+  std::vector<int64_t> sizes = sizes_of(kernel, range, batch_);
+  sizes.erase(std::remove_if(sizes.begin(), sizes.end(), [&](int64_t m) { return m > always_up_to && !all_sizes; }),
+              sizes.end());
+  if (const auto failure = prover_.launch_apart(kernel, plan, sizes, tactic)) {
+    Measurement row = row_at(failure->m);
+    row.comparison.failure = failure->what;
+    quarantine(kernel, plan, range, row);
+    report.rows.push_back(std::move(row));
+    return;
+  }
+  for (const int64_t m : sizes) {
+    Measurement row = row_at(m);
+    if (prepared.weights.size() > 1) row.layer += fmt::format(" (expert {})", expert_number(plan.layer, expert));
+    row.comparison = prove(kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), expert,
+                           judge, tactic)
+                         .comparison;
+    if (row.comparison.ok) {
+      prover_.add(kernel, plan.decision->layer_class, m, row.comparison, tactic);
+    } else {
       quarantine(kernel, plan, range, row);
-      report.rows.push_back(std::move(row));
-      continue;
     }
-    for (const int64_t m : sizes) {
-      Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), m);
-      if (prepared.weights.size() > 1) row.layer += fmt::format(" (expert {})", expert_number(plan.layer, expert));
-      row.comparison =
-          prove(kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), expert, judge)
-              .comparison;
-      if (row.comparison.ok) {
-        prover_.add(kernel, plan.decision->layer_class, m, row.comparison);
-      } else {
-        quarantine(kernel, plan, range, row);
-      }
-      report.rows.push_back(std::move(row));
-    }
+    report.rows.push_back(std::move(row));
   }
 }
 
@@ -128,9 +141,10 @@ void Verifier::quarantine(const Kernel& kernel, const LayerPlan& plan, const Pla
   quarantine.m_min = range.m_min;
   quarantine.m_max = range.m_max;
   quarantine.reason = fmt::format("{} (layer {}, m = {})", row.comparison.failure, row.layer, row.m);
+  quarantine.tactic = row.tactic;
   for (const Quarantine& known : session_.found_wrong) {
-    if (known.kernel == quarantine.kernel && known.layer_class == quarantine.layer_class &&
-        known.m_min == quarantine.m_min)
+    if (known.kernel == quarantine.kernel && known.tactic == quarantine.tactic &&
+        known.layer_class == quarantine.layer_class && known.m_min == quarantine.m_min)
       return;
   }
   session_.quarantine(quarantine, kernel, fmt::format("seed {}", session_.settings().seed));

@@ -20,6 +20,8 @@ class Verifier {
   Result<void> verify_layer(const LayerPlan& plan, bool first_of_class, VerifyReport& report);
   void verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge,
                      VerifyReport& report);
+  void verify_range(const Kernel& kernel, std::string_view tactic, const PlannedRange& range,
+                    const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge, VerifyReport& report);
   void quarantine(const Kernel& kernel, const LayerPlan& plan, const PlannedRange& range, const Measurement& row);
 
   Session& session_;

@@ -24,7 +24,9 @@ std::string by_range(const RecordedLayer& layer, const Word& word) {
 }
 
 std::string kernels_of(const RecordedLayer& layer) {
-  return by_range(layer, [](const RecordedRange& range) { return range.kernel; });
+  return by_range(layer, [](const RecordedRange& range) {
+    return range.tactic.empty() ? range.kernel : range.kernel + "/" + range.tactic;
+  });
 }
 std::string layouts_of(const RecordedLayer& layer) {
   return by_range(layer, [](const RecordedRange& range) { return range.layout; });

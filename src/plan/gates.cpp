@@ -110,7 +110,8 @@ std::optional<Refusal> refused_as_unverified(const Kernel& kernel, const std::st
   const DeviceProfile& device = context.device;
   const auto& proofs = context.store.proofs;
   const bool proven = std::any_of(proofs.begin(), proofs.end(), [&](const ProvenBatch& proof) {
-    return proof.kernel == kernel.name && proof.kernel_version == kernel.version && proof.layer_class == layer_class;
+    return proof.tactic.empty() && proof.kernel == kernel.name && proof.kernel_version == kernel.version &&
+           proof.layer_class == layer_class;
   });
   if (proven) return std::nullopt;
   if (!context.policy.strict || device.present || kernel.platform == Platform::cpu || is_verified_on(kernel, device))

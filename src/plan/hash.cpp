@@ -61,6 +61,7 @@ void add(Canonical& out, const LayerPlan& row) {
     const Kernel& kernel = *range.kernel;
     out.field(range.m_min).field(range.m_max).field(kernel.name).field(static_cast<int64_t>(kernel.version));
     out.field(kernel.layout->name).field(static_cast<int64_t>(kernel.layout->version)).field(range.activation);
+    if (!range.tactic.empty()) out.field(range.tactic);
   }
 }
 

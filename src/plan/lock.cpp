@@ -61,6 +61,12 @@ Pinned pin(const RecordedLayer& record, const Choice& choice) {
       refuse(reason);
       continue;
     }
+    const auto& tactics = kernel_of(*candidate).tactics;
+    const auto tactic = std::find(tactics.begin(), tactics.end(), range.tactic);
+    if (!range.tactic.empty() && tactic == tactics.end()) {
+      refuse("has no tactic " + printable(range.tactic) + " in this build");
+      continue;
+    }
     const Layout* layout = kernel_of(*candidate).layout;
     if (layout != &checkpoint_layout) {
       const bool second = pinned.layout.packed != nullptr && pinned.layout.packed != layout;
@@ -74,7 +80,8 @@ Pinned pin(const RecordedLayer& record, const Choice& choice) {
     }
     // A measured choice stays one: its batch size is the first of the range.
     pinned.layout.assignments.push_back({batches, static_cast<size_t>(candidate - choice.candidates.begin()),
-                                         range.source == "measured" ? batches.min : 0});
+                                         range.source == "measured" ? batches.min : 0,
+                                         tactic == tactics.end() ? std::string_view() : *tactic});
   }
   return pinned;
 }

@@ -23,11 +23,13 @@ inline std::string key_of(const Layout& layout) {
 }
 
 // The times that apply, by candidate and batch size: of this kernel version, layout, layer class, dtype, mode and
-// number of threads, with enough samples.
+// number of threads, with enough samples. Of several tactics the one that wins: the kernel's own choice, unless another
+// beats it.
 std::vector<MeasuredPoints> measured_points(const Choice& choice);
 
-// The assignments of choice.layout with every piece given to the candidate of the same tier and layout that beats the
-// one in list order at the piece's bucket. Pieces are cut at measured points; `measured_at` names the point.
+// The assignments of choice.layout with every piece given to the candidate (and tactic) of the same tier and layout
+// that beats the one in list order at the piece's bucket. Pieces are cut at measured points; `measured_at` names the
+// point.
 std::vector<Assignment> with_measurements(const Choice& choice);
 
 }  // namespace gearshift

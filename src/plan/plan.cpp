@@ -54,8 +54,8 @@ std::string lock_key(const RecordedLayer* locked) {
   std::string key = locked->family + " " + std::to_string(locked->n) + " " + std::to_string(locked->k) + " " +
                     std::to_string(locked->experts);
   for (const RecordedRange& range : locked->ranges)
-    for (const std::string& word :
-         {std::to_string(range.m_min), range.kernel, range.backend, range.source, range.activation, range.layout})
+    for (const std::string& word : {std::to_string(range.m_min), range.kernel, range.backend, range.source,
+                                    range.activation, range.layout, range.tactic})
       key += '\n' + word;
   return key;
 }

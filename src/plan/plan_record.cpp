@@ -53,7 +53,8 @@ RecordedLayer recorded(const LayerPlan& row) {
   for (const PlannedRange& range : decision.ranges) {
     record.ranges.push_back({range.m_min, range.m_max, std::string(range.kernel->name),
                              std::string(range.kernel->backend), std::string(range.source),
-                             std::string(range.activation), std::string(range.kernel->layout->name)});
+                             std::string(range.activation), std::string(range.kernel->layout->name),
+                             std::string(range.tactic)});
   }
   return record;
 }
@@ -159,6 +160,7 @@ Result<std::vector<RecordedRange>> read_ranges(const std::vector<Json>& items, c
     range.source = members.text("source");
     range.activation = members.text("activation");
     range.layout = members.text("layout");
+    if (members.find("tactic") != nullptr) range.tactic = members.text("tactic");
     if (members.error()) return *members.error();
     const bool follows = ranges.empty() ? range.m_min == 1
                                         : ranges.back().m_max != 0 && ranges.back().m_max < range.m_min &&

@@ -18,7 +18,8 @@ struct Contender {
 struct Assignment {
   BatchRange range;
   size_t candidate = 0;
-  int64_t measured_at = 0;  // the batch size whose measurements decided; 0: list order
+  int64_t measured_at = 0;       // the batch size whose measurements decided; 0: list order
+  std::string_view tactic = {};  // of the candidate's kernel; "": as it chooses
 };
 
 // For each batch size the first contender, in this order: lower tier; inside its preferred range before outside it

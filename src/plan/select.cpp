@@ -72,9 +72,11 @@ void fill_ranges(const Choice& choice, Decision& decision) {
     range.m_max = assignment.range.max == kNoBound ? 0 : assignment.range.max;
     range.kernel = &kernel_of(choice.candidates[assignment.candidate]);
     range.activation = activation_word(*range.kernel, choice.layer, choice.context.policy.dtype);
+    range.tactic = assignment.tactic;
     if (assignment.measured_at != 0) range.source = "measured";
     PlannedRange* last = decision.ranges.empty() ? nullptr : &decision.ranges.back();
-    const bool goes_on = last != nullptr && last->kernel == range.kernel && last->m_max == range.m_min - 1;
+    const bool goes_on = last != nullptr && last->kernel == range.kernel && last->tactic == range.tactic &&
+                         last->m_max == range.m_min - 1;
     if (!goes_on) {
       decision.ranges.push_back(range);
       continue;

@@ -57,6 +57,11 @@ const std::string& letter_of(const std::vector<RunsAs>& runs, size_t index) {
   return none;
 }
 
+std::string name_of(const PlannedRange& range) {
+  const std::string kernel(range.kernel->name);
+  return range.tactic.empty() ? kernel : fmt::format("{} ({})", kernel, range.tactic);
+}
+
 std::string arithmetic_text(const Decision& decision, const PlannedRange& range) {
   return fmt::format("{} x {}", decision.weight_arithmetic, range.activation);
 }

@@ -21,6 +21,8 @@ const std::string& letter_of(const std::vector<RunsAs>& runs, size_t index);
 
 // "A", "Z", "AA", "AB" ...
 std::string letters(size_t number);
+// The kernel, and the tactic where one was chosen: "KERNEL (TACTIC)".
+std::string name_of(const PlannedRange& range);
 // "e2m1 x nvfp4".
 std::string arithmetic_text(const Decision& decision, const PlannedRange& range);
 // Why this kernel serves this range, in a few words: "first in the list", "asked for", "measured", "after KERNEL

@@ -63,7 +63,7 @@ std::string reason_text(const Verdict& verdict, const LayerPlan& row) {
 
 std::string chosen_text(const Decision& decision, const PlannedRange& range) {
   const std::string why = why_text(decision, range);
-  return fmt::format("{}: {} ({}, activations {}{})", batch_text(range.m_min, range.m_max), range.kernel->name,
+  return fmt::format("{}: {} ({}, activations {}{})", batch_text(range.m_min, range.m_max), name_of(range),
                      range.source, range.activation, why == range.source ? "" : "; " + why);
 }
 

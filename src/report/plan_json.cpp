@@ -77,7 +77,9 @@ DecisionText decision_text(const Decision& decision) {
     write_bound(kernels, "m_max", range.m_max);
     kernels.member("kernel", range.kernel->name).member("backend", range.kernel->backend);
     kernels.member("source", range.source).member("activation", range.activation);
-    kernels.member("layout", range.kernel->layout->name).end();
+    kernels.member("layout", range.kernel->layout->name);
+    if (!range.tactic.empty()) kernels.member("tactic", range.tactic);
+    kernels.end();
   }
   kernels.end();
   text.kernels = kernels.take();

@@ -47,7 +47,7 @@ std::string kernel_table(const std::vector<RunsAs>& runs, size_t width) {
     const Decision& decision = run.first->decision();
     bool first = true;
     for (const PlannedRange& range : decision.ranges) {
-      table.row({first ? run.letter : "", range_text(range.m_min, range.m_max), std::string(range.kernel->name),
+      table.row({first ? run.letter : "", range_text(range.m_min, range.m_max), name_of(range),
                  arithmetic_text(decision, range), std::string(range.source), why_text(decision, range)});
       first = false;
     }

@@ -17,6 +17,10 @@ std::string run_json(const RunReport& report) {
   write_quarantined(json, report.quarantined);
   json.key("warnings");
   write_warnings(json, report.plan.warnings);
+  json.key("proofs").begin_object(JsonWriter::Line::single).member("remembered", report.proofs.remembered);
+  json.member("made", report.proofs.made).key("why").begin_object(JsonWriter::Line::single);
+  for (const auto& [why, count] : report.proofs.why) json.member(why, count);
+  json.end().end();
   json.list("not_run", report.not_run).member_or_null("output", report.output).end();
   return json.take();
 }

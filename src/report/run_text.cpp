@@ -79,6 +79,13 @@ std::string stack_table(const std::vector<StackTime>& stack, size_t width) {
   return table.empty() ? "" : "\n" + table.render(width);
 }
 
+std::string proofs_text(const ProofCounts& proofs) {
+  std::vector<std::string> reasons;
+  for (const auto& [why, count] : proofs.why) reasons.push_back(fmt::format("{}: {}", why, count));
+  return fmt::format("{} remembered, {} made{}", proofs.remembered, proofs.made,
+                     reasons.empty() ? "" : " (" + join(reasons, "; ") + ")");
+}
+
 }  // namespace
 
 std::string run_text(const RunReport& report, size_t width) {
@@ -128,6 +135,7 @@ std::string run_text(const RunReport& report, size_t width) {
                                               count_text(static_cast<int64_t>(measured.size()), "row", "rows"),
                                               format_bytes(bytes), report.rows.size() - failed, report.rows.size()),
                                   width);
+  out += wrapped_paragraph("proofs  ", proofs_text(report.proofs), width);
   if (!report.output.empty()) out += wrapped_paragraph("output  ", printable(report.output), width);
   out += list_text("infinite outputs, as in the reference: the results leave the range of the output's type", infinite,
                    width);

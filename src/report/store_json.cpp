@@ -21,7 +21,8 @@ void write_entry(JsonWriter& json, const StoreEntry& row) {
   write_bound(json, "m_max", row.m_max);
   if (row.kind == EntryKind::measurement) {
     json.member("median_us", rounded(row.median_us, 3)).member("p10_us", rounded(row.p10_us, 3));
-    json.member("p90_us", rounded(row.p90_us, 3)).member("samples", row.samples);
+    json.member("p90_us", rounded(row.p90_us, 3)).member("error_us", rounded(row.error_us, 3));
+    json.member("samples", row.samples);
   }
   if (row.kind == EntryKind::proof) json.member("worst_row", row.worst_row).member("tolerance", row.tolerance);
   if (row.kind == EntryKind::quarantine) json.member("reason", row.reason);

@@ -25,8 +25,8 @@ std::vector<const TunedRow*> ordered(const std::vector<TunedRow>& rows) {
 }
 
 std::string remark(const TunedRow& row) {
-  const std::string& kernel = row.measurement.kernel;
-  if (kernel != row.chosen) return "";
+  const Measurement& own = row.measurement;
+  if (own.kernel != row.chosen || own.tactic != row.chosen_tactic) return "";
   return row.chosen == row.previous ? "chosen" : "chosen, instead of " + row.previous;
 }
 
@@ -45,7 +45,8 @@ std::string tune_text(const TuneReport& report, size_t width) {
     const Measurement& m = row->measurement;
     if (m.layer != layer) table.section(fmt::format("{}  {}  {}", m.layer, m.scheme, shape_text(m.n, m.k)));
     layer = m.layer;
-    table.row({std::to_string(m.m), m.kernel, time_text(m.timing->median_us),
+    table.row({std::to_string(m.m), m.tactic.empty() ? m.kernel : fmt::format("{} ({})", m.kernel, m.tactic),
+               time_text(m.timing->median_us),
                fmt::format("{} - {}", time_text(m.timing->p10_us), time_text(m.timing->p90_us)),
                std::to_string(m.timing->samples), remark(*row)});
   }

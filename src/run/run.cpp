@@ -54,7 +54,8 @@ Result<void> run(const PreparedLayer& prepared, ConstMatrix x, Matrix y, std::sp
   if (threads < 1) return refuse(layer, "threads", fmt::format("{}", threads), "1 or more");
   if (x.rows == 0) return {};
 
-  const Kernel& kernel = *range_for(*prepared.plan->decision, x.rows).kernel;
+  const PlannedRange& range = range_for(*prepared.plan->decision, x.rows);
+  const Kernel& kernel = *range.kernel;
   if (!holds(kernel.contract.dtypes, x.dtype)) {
     return refuse(layer, "x", std::string(name(x.dtype)),
                   fmt::format("the type the plan was made for ({})", kernel.name));
@@ -70,12 +71,12 @@ Result<void> run(const PreparedLayer& prepared, ConstMatrix x, Matrix y, std::sp
   if (needed > 0 && reinterpret_cast<uintptr_t>(workspace.data()) % 64 != 0) {
     return refuse(layer, "workspace", "an unaligned address", "a multiple of 64");
   }
-  run_kernel(kernel, prepared, x, y, workspace, threads, expert, stream);
+  run_kernel(kernel, prepared, x, y, workspace, threads, expert, stream, range.tactic);
   return {};
 }
 
 void run_kernel(const Kernel& kernel, const PreparedLayer& prepared, ConstMatrix x, Matrix y,
-                std::span<uint8_t> workspace, int threads, int64_t expert, void* stream) {
+                std::span<uint8_t> workspace, int threads, int64_t expert, void* stream, std::string_view tactic) {
   RunArgs args;
   args.weights = &prepared.weights[static_cast<size_t>(expert)];
   args.packed = prepared.packed_for(kernel, expert);
@@ -84,6 +85,7 @@ void run_kernel(const Kernel& kernel, const PreparedLayer& prepared, ConstMatrix
   args.workspace = workspace;
   args.threads = threads;
   args.stream = stream;
+  args.tactic = tactic;
   kernel.run(args);
 }
 

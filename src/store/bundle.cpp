@@ -20,6 +20,8 @@ namespace gearshift {
 namespace {
 
 constexpr std::string_view bundle_schema = "gearshift.bundle/1";
+// 0 where a row does not have it.
+constexpr std::string_view not_in_the_first_bundles = "error_us";
 constexpr off_t largest_bundle = off_t{1} << 30;
 
 ErrorInfo bundle_error(const std::string& subject, std::string found, std::string wanted) {
@@ -53,7 +55,7 @@ struct LineReader {
 
   const Json* find(const char* field) {
     const Json* value = row.find(field);
-    if (value == nullptr) problem = fmt::format("no '{}'", field);
+    if (value == nullptr && field != not_in_the_first_bundles) problem = fmt::format("no '{}'", field);
     return value;
   }
   void wrong(const char* field) { problem = fmt::format("'{}' of another type", field); }

@@ -40,7 +40,8 @@ struct FieldCheck {
 };
 
 auto values_of(const StoreEntry& e) {
-  return std::tie(e.samples, e.taken, e.median_us, e.p10_us, e.p90_us, e.worst_row, e.tolerance, e.reason, e.evidence);
+  return std::tie(e.samples, e.taken, e.median_us, e.p10_us, e.p90_us, e.error_us, e.worst_row, e.tolerance, e.reason,
+                  e.evidence);
 }
 
 }  // namespace
@@ -118,13 +119,13 @@ Store store_of(const std::vector<StoreEntry>& rows, const RunEnvironment& enviro
     switch (e.kind) {
       case EntryKind::measurement:
         store.times.push_back({e.kernel, version, e.tactic, e.layout, e.layer_class, e.dtype, e.mode, threads, e.m_min,
-                               e.median_us, e.p10_us, e.p90_us, static_cast<int>(e.samples)});
+                               e.median_us, e.p10_us, e.p90_us, static_cast<int>(e.samples), e.error_us});
         break;
       case EntryKind::proof:
-        store.proofs.push_back({e.kernel, version, e.layout, e.layer_class, e.dtype, threads, e.m_min});
+        store.proofs.push_back({e.kernel, version, e.layout, e.layer_class, e.dtype, threads, e.m_min, e.tactic});
         break;
       case EntryKind::quarantine:
-        store.quarantines.push_back({e.kernel, version, e.layer_class, e.dtype, e.m_min, e.m_max, e.reason});
+        store.quarantines.push_back({e.kernel, version, e.layer_class, e.dtype, e.m_min, e.m_max, e.reason, e.tactic});
         break;
     }
   }

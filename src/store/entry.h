@@ -39,6 +39,7 @@ void visit_values(Entry& entry, Visit&& visit) {
   visit("median_us", entry.median_us);
   visit("p10_us", entry.p10_us);
   visit("p90_us", entry.p90_us);
+  visit("error_us", entry.error_us);
   visit("worst_row", entry.worst_row);
   visit("tolerance", entry.tolerance);
   visit("reason", entry.reason);

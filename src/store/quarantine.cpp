@@ -7,8 +7,8 @@ std::vector<const Quarantine*> quarantines_of(const Store& store, std::string_vi
   std::vector<const Quarantine*> rows;
   for (const Quarantine& row : store.quarantines) {
     const bool some_batch = row.m_max == 0 || (row.m_max >= 1 && row.m_max >= row.m_min);
-    if (some_batch && row.kernel == kernel && row.kernel_version == version && row.layer_class == layer_class &&
-        row.dtype == dtype)
+    if (some_batch && row.tactic.empty() && row.kernel == kernel && row.kernel_version == version &&
+        row.layer_class == layer_class && row.dtype == dtype)
       rows.push_back(&row);
   }
   return rows;

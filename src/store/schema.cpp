@@ -26,7 +26,9 @@ CREATE TABLE entry (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE claim (
   work TEXT PRIMARY KEY, host TEXT NOT NULL, process TEXT NOT NULL, taken INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;)"};
+) STRICT, WITHOUT ROWID;)",
+    // 2: how certain a median is.
+    "ALTER TABLE entry ADD COLUMN error_us REAL NOT NULL DEFAULT 0;"};
 
 SchemaState state_of(int code) {
   return (code & 0xFF) == SQLITE_BUSY || (code & 0xFF) == SQLITE_LOCKED ? SchemaState::busy : SchemaState::closed;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #include "measure/activations.h"
 
@@ -21,6 +22,21 @@ TEST(Timer, NearestRanks) {
   const Timing one = summarize({3});
   EXPECT_EQ(one.p10_us, 3);
   EXPECT_EQ(one.p90_us, 3);
+}
+
+TEST(Timer, TheErrorOfTheMedianIsThatOfItsNeighbours) {
+  // Normal samples: 1.2533 sigma / sqrt(n), whatever a fifth of them was disturbed by.
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  std::normal_distribution<double> noise(1000, 10);
+  std::vector<double> samples;
+  for (int i = 0; i < 4000; ++i) samples.push_back(noise(random));
+  EXPECT_NEAR(summarize(samples).error_us, 1.2533 * 10 / std::sqrt(4000.0), 0.03);
+  for (size_t i = 0; i < samples.size(); i += 5) samples[i] += 1e6;
+  EXPECT_NEAR(summarize(samples).error_us, 1.2533 * 10 / std::sqrt(4000.0), 0.09);
+  EXPECT_EQ(summarize({7, 7, 7}).error_us, 0);
+  EXPECT_EQ(summarize({7}).error_us, 0);
 }
 
 TEST(Timer, StopsAtEitherLimit) {

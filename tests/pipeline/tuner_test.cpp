@@ -23,6 +23,7 @@ void wrong_from_32_rows(const RunArgs& args) { args.x.rows < 32 ? reference_kern
 // Times by script: kernel and batch size -> microseconds. Kernels run for real once a lap.
 struct Script {
   std::function<double(std::string_view kernel, int64_t m, std::string_view mode, bool cold)> us;
+  std::map<std::string, double, std::less<>> us_of_tactic;  // before `us`
   double now = 0;
   uint64_t free_bytes = 0;
   bool capturing = false;
@@ -37,7 +38,9 @@ struct Script {
       const bool cold = chilled != before;
       before = chilled;
       raced.emplace_back(launch.kernel->name, launch.m);
-      const double time = us(launch.kernel->name, launch.m, launch.mode, cold);
+      const auto tactic = us_of_tactic.find(launch.tactic);
+      const double time =
+          tactic != us_of_tactic.end() ? tactic->second : us(launch.kernel->name, launch.m, launch.mode, cold);
       now += time / 1e6;
       return time;
     };
@@ -198,6 +201,68 @@ TEST_F(TunerTest, FasterButWrongIsQuarantinedAndNeverRaced) {
   for (const LayerPlan& layer : report->plan.layers)
     EXPECT_EQ(range_for(*layer.decision, 64).kernel->name, "listed") << served(report->plan);
   EXPECT_EQ(stored(EntryKind::quarantine), report->quarantined.size());
+}
+
+void by_tactic(const RunArgs& args) { args.tactic == "wrong" ? all_zeros(args) : reference_kernel.run(args); }
+
+TEST_F(TunerTest, TacticsRaceAndTheFastestRightOneIsPlannedAndRun) {
+  CopiedKernels kernels;
+  Kernel& listed = kernels.add("listed", "native", by_tactic);
+  listed.tactics = {"wrong", "quick", "slow"};
+  Script script;
+  script.us = [](std::string_view, int64_t, std::string_view, bool) { return 10.0; };
+  script.us_of_tactic = {{"wrong", 1}, {"quick", 5}, {"slow", 20}};
+  const auto report = tune(kernels, script, options());
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->tunable, 2u) << "one kernel with tactics is a choice";
+  ASSERT_EQ(report->plan.layers[0].decision->ranges.size(), 1u);
+  EXPECT_EQ(report->plan.layers[0].decision->ranges[0].tactic, "quick");
+  EXPECT_EQ(report->rows[0].chosen_tactic, "quick");
+  EXPECT_DOUBLE_EQ(*report->oracle_gap, 1);
+  EXPECT_DOUBLE_EQ(report->batch[0].static_us / report->batch[0].chosen_us, 2);
+  ASSERT_FALSE(report->quarantined.empty());
+  for (const Quarantine& row : report->quarantined) EXPECT_EQ(row.tactic, "wrong");
+  // The kernel itself stays, and a run proves and launches the tactic.
+  auto session = Session::open(model(), options());
+  const auto ran = Runner(*session, kernels.registry(), nullptr).run();
+  ASSERT_TRUE(ran.ok()) << ran.error().message();
+  for (const Measurement& row : ran->rows) EXPECT_EQ(row.tactic, "quick");
+  EXPECT_EQ(ran->plan.hash, report->plan.hash);
+}
+
+TEST_F(TunerTest, ASecondLayoutRacesWhereTheBudgetPaysForIt) {
+  CopiedKernels kernels;
+  Layout rows, tiles;
+  for (Layout* layout : {&rows, &tiles}) {
+    layout->name = layout == &rows ? "rows" : "tiles";
+    layout->bytes = [](const LayerSpec& layer) { return layer.n * layer.k * 2; };
+    layout->pack = [](const LayerWeights&, uint8_t*, int) {};
+  }
+  kernels.add("listed").layout = &rows;
+  kernels.add("tiled").layout = &tiles;
+  kernels.prefer(1, 0);
+  Script script;
+  script.us = [](std::string_view kernel, int64_t m, std::string_view, bool) {
+    return kernel == "tiled" ? (m >= 64 ? 5.0 : 20.0) : 10.0;
+  };
+  EXPECT_EQ(tune(kernels, script, options())->tunable, 0u) << "one layout, one kernel";
+  const auto poor = tune(kernels, script, options({{"memory-budget", "1000"}}));
+  EXPECT_EQ(poor->tunable, 0u);
+  const auto rich = tune(kernels, script, options({{"memory-budget", "1000000"}}));
+  ASSERT_TRUE(rich.ok()) << rich.error().message();
+  EXPECT_EQ(rich->tunable, 2u);
+  ASSERT_EQ(rich->plan.layers[0].decision->ranges.size(), 2u) << served(rich->plan);
+  EXPECT_EQ(range_for(*rich->plan.layers[0].decision, 1).kernel->name, "listed");
+  EXPECT_EQ(range_for(*rich->plan.layers[0].decision, 64).kernel->name, "tiled");
+  EXPECT_EQ(memory_of(rich->plan).second_layout_bytes, 2u * (24 + 24 + 40) * 64 * 2) << "both layouts of every layer";
+  EXPECT_LE(*rich->oracle_gap, 1.02);
+  // One layer's worth: the other keeps its layout, and the gap is held against what it may have.
+  const auto one = tune(kernels, script, options({{"memory-budget", std::to_string(24 * 64 * 2)}}));
+  ASSERT_TRUE(one.ok());
+  size_t shifted = 0;
+  for (const LayerPlan& layer : one->plan.layers) shifted += layer.decision->ranges.size() == 2 ? 1 : 0;
+  EXPECT_EQ(shifted, 1u);
+  EXPECT_LE(*one->oracle_gap, 1.02);
 }
 
 TEST_F(TunerTest, Case68NoMemoryMeansNotMeasured) {

@@ -60,6 +60,11 @@ TEST(Noise, OnlyClearDifferencesCount) {
   EXPECT_FALSE(beats(time(9.7, 20, 25), time(10, 20, 25))) << "a wide spread";
   EXPECT_TRUE(beats(time(9.7, 20, 2500), time(10, 20, 2500))) << "and what many samples make of it";
   EXPECT_FALSE(beats(time(5, 0, 3), time(10, 0, 25))) << "three iterations";
+  MeasuredTime disturbed = time(9, 0, 25), quiet = time(10, 1, 25);
+  disturbed.p90_us = 90;
+  EXPECT_FALSE(beats(disturbed, quiet));
+  disturbed.error_us = 0.05;
+  EXPECT_TRUE(beats(disturbed, quiet)) << "a row that says how certain its median is";
 }
 
 // A native kernel and a weight-only one on the same packed weights.
@@ -145,6 +150,40 @@ TEST_F(Crossover, AnotherLayoutIsNotRaced) {
   for (MeasuredTime& time : store.times)
     if (time.kernel == "stub_weight_only") time.layout = "tiles/1";
   EXPECT_EQ(served(plan(stubs).value()), "stub_native 1..");
+}
+
+TEST_F(Crossover, AKernelRunsByItsFastestTactic) {
+  weight_only->tactics = {"split", "wide"};
+  const auto add_tactic = [&](const std::string& tactic, int64_t m, double us) {
+    add(*weight_only, m, us);
+    store.times.back().tactic = tactic;
+  };
+  add_tactic("wide", 1, 4), add_tactic("split", 1, 3.98), add_tactic("unknown", 1, 1);
+  add_tactic("wide", 8, 6), add_tactic("wide", 64, 30);
+  const auto tactics = [&](const Plan& plan) {
+    std::string words;
+    for (const PlannedRange& range : plan.layers[0].decision->ranges)
+      words +=
+          std::string(range.kernel->name) + "/" + std::string(range.tactic) + " " + std::to_string(range.m_min) + " ";
+    return words;
+  };
+  const Plan plan = this->plan(stubs).value();
+  EXPECT_EQ(tactics(plan), "stub_weight_only/split 1 stub_weight_only/wide 8 stub_native/ 64 ")
+      << "the first of two that tie; one that the kernel does not have is none";
+  EXPECT_NE(plan.hash, Times::plan(stubs,
+                                   [] {
+                                     Policy listed;
+                                     listed.selection = "static";
+                                     return listed;
+                                   }())
+                           ->hash);
+  // What was found wrong at a batch size has no time there.
+  store.quarantines.push_back({"stub_weight_only", 1, layer_class(layer), "BF16", 1, 7, "zeros", "split"});
+  EXPECT_EQ(tactics(this->plan(stubs).value()), "stub_weight_only/wide 1 stub_native/ 64 ");
+  // A plan on paper keeps it, and a lock asks for it.
+  const PlanRecord record = record_of(plan);
+  EXPECT_EQ(record.layers[0].ranges[0].tactic, "split");
+  EXPECT_EQ(compare_plans(record, record_of(this->plan(stubs).value())).differences.size(), 1u);
 }
 
 TEST_F(Crossover, TheOrderOfRowsDoesNotMatter) {

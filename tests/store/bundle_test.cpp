@@ -72,6 +72,9 @@ TEST(Lines, WhatIsNoRowIsNamed) {
   EXPECT_NE(message("measurement", "guess").find("kind 'guess'"), std::string::npos);
   EXPECT_NE(message("12.25", "1e999").find("line 2"), std::string::npos);
   EXPECT_NE(message("\"eager\"", "[[[[]]]]").find("line 2"), std::string::npos);
+  std::string early = line;
+  early.replace(early.find("\"error_us\":0,"), 13, "");
+  EXPECT_EQ(*from_line(early, "x"), row_of(EntryKind::measurement)) << "the first bundles did not have it";
   EXPECT_FALSE(from_line("", "x").ok());
   EXPECT_FALSE(from_line("[]", "x").ok());
 }

@@ -205,7 +205,7 @@ TEST_F(StoreFileTest, NewerAndForeignFilesAreLeftAlone) {
   StoreFile newer(file());
   EXPECT_FALSE(newer.write({row_of(EntryKind::quarantine)}));
   EXPECT_EQ(newer.entries().size(), 1u);  // kept for the process
-  sql("PRAGMA user_version = 1");
+  sql("PRAGMA user_version = " + std::to_string(store_schema_version()));
   EXPECT_EQ(rows(), 1u);
 
   std::filesystem::remove(file());
@@ -214,6 +214,22 @@ TEST_F(StoreFileTest, NewerAndForeignFilesAreLeftAlone) {
   EXPECT_NE(warning.find("not a store"), std::string::npos) << warning;
   EXPECT_FALSE(StoreFile(file()).write({row_of(EntryKind::proof)}));
   sql("SELECT x FROM theirs");
+}
+
+TEST_F(StoreFileTest, AFileOfTheFirstVersionIsUpgradedAndKeepsItsRows) {
+  StoreEntry row = row_of(EntryKind::measurement);
+  row.error_us = 0.25;
+  StoreFile(file()).write({row, row_of(EntryKind::proof)});
+  sql("ALTER TABLE entry DROP COLUMN error_us; PRAGMA user_version = 1");
+  row.error_us = 0;
+  std::string warning;
+  EXPECT_EQ(rows(&warning), 2u);
+  EXPECT_EQ(warning, "");
+  StoreFile store(file());
+  EXPECT_EQ(store.entries()[0], row) << "what it did not know is not known";
+  row.samples += 1, row.error_us = 0.125;
+  EXPECT_TRUE(store.write({row}));
+  EXPECT_EQ(StoreFile(file()).entries()[0], row);
 }
 
 TEST_F(StoreFileTest, Case70PlacesThatCannotBeWritten) {
