@@ -1,6 +1,7 @@
 #include "store/schema.h"
 
 #include <array>
+#include <utility>
 
 namespace gearshift {
 
@@ -30,45 +31,65 @@ CREATE TABLE claim (
     // 2: how certain a median is.
     "ALTER TABLE entry ADD COLUMN error_us REAL NOT NULL DEFAULT 0;"};
 
-SchemaState state_of(int code) {
-  return (code & 0xFF) == SQLITE_BUSY || (code & 0xFF) == SQLITE_LOCKED ? SchemaState::busy : SchemaState::closed;
-}
 bool is_damage(int code) { return (code & 0xFF) == SQLITE_NOTADB || (code & 0xFF) == SQLITE_CORRUPT; }
+
+// What an error says about the file. A lost race for the write-ahead log is a wait like any other.
+SchemaState state_of(int code) {
+  if (is_damage(code)) return SchemaState::damaged;
+  const int primary = code & 0xFF;
+  const bool busy = primary == SQLITE_BUSY || primary == SQLITE_LOCKED || primary == SQLITE_PROTOCOL;
+  return busy ? SchemaState::busy : SchemaState::closed;
+}
+
+// The first column of the first row; SQLITE_OK or the error.
+int read_number(Connection& connection, const char* sql, int64_t& value) {
+  Statement statement(connection.get(), sql);
+  const int code = statement.step();
+  if (code == SQLITE_ROW) return statement.column(0, value) ? SQLITE_OK : SQLITE_CORRUPT;
+  return code == SQLITE_DONE ? SQLITE_CORRUPT : connection.error();
+}
+
+// REQUIRES: inside a transaction, so that all answers are of one moment: others may be creating the tables.
+SchemaState state_inside(Connection& connection) {
+  // Reads the header and the schema, which is where a cut or foreign file gives itself away.
+  int64_t tables = 0, ours = 0, application = 0, version = 0;
+  for (const auto& [sql, value] :
+       {std::pair{"SELECT count(*) FROM sqlite_schema", &tables},
+        std::pair{
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('environment', 'entry', 'claim')",
+            &ours},
+        std::pair{"PRAGMA application_id", &application}, std::pair{"PRAGMA user_version", &version}}) {
+    if (const int code = read_number(connection, sql, *value); code != SQLITE_OK) return state_of(code);
+  }
+  if (tables == 0 && application == 0 && version == 0) return SchemaState::absent;
+  if (application != store_application_id) return SchemaState::foreign;
+  if (version > store_schema_version()) return SchemaState::newer;
+  Statement check(connection.get(), "PRAGMA quick_check(1)");
+  std::string verdict;
+  if (check.step() != SQLITE_ROW) return state_of(connection.error());
+  if (check.column(0, verdict) && verdict != "ok") return SchemaState::damaged;
+  if (version < 1) return SchemaState::damaged;
+  if (version < store_schema_version()) return SchemaState::older;
+  // The tables that this version has, under their names.
+  return ours == 3 ? SchemaState::current : SchemaState::damaged;
+}
 
 }  // namespace
 
 int64_t store_schema_version() { return static_cast<int64_t>(migrations.size()); }
 
 SchemaState schema_state(Connection& connection) {
-  // Reads the header and the schema, which is where a cut or foreign file gives itself away.
-  const int code = connection.execute("SELECT count(*) FROM sqlite_schema");
-  if (is_damage(code)) return SchemaState::damaged;
-  if (code != SQLITE_OK) return state_of(code);
-  const int64_t tables = connection.number("SELECT count(*) FROM sqlite_schema", -1);
-  const int64_t application = connection.number("PRAGMA application_id", -1);
-  const int64_t version = connection.number("PRAGMA user_version", -1);
-  if (tables == 0 && application == 0 && version == 0) return SchemaState::absent;
-  if (application != store_application_id) return SchemaState::foreign;
-  if (version > store_schema_version()) return SchemaState::newer;
-  Statement check(connection.get(), "PRAGMA quick_check(1)");
-  std::string verdict;
-  const int step = check.step();
-  if (is_damage(step) || (step == SQLITE_ROW && check.column(0, verdict) && verdict != "ok"))
-    return SchemaState::damaged;
-  if (step != SQLITE_ROW) return state_of(step);
-  if (version < 1) return SchemaState::damaged;
-  if (version < store_schema_version()) return SchemaState::older;
-  // The tables that this version has, under their names.
-  const int64_t ours = connection.number(
-      "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('environment', 'entry', 'claim')", 0);
-  return ours == 3 ? SchemaState::current : SchemaState::damaged;
+  if (const int code = connection.execute("BEGIN"); code != SQLITE_OK) return state_of(code);
+  const SchemaState state = state_inside(connection);
+  connection.execute("ROLLBACK");
+  return state;
 }
 
 int migrate(Connection& connection) {
   if (const int code = connection.execute("BEGIN IMMEDIATE"); code != SQLITE_OK) return code;
   // Somebody else may have done it while we waited.
-  int64_t version = connection.number("PRAGMA user_version", 0);
-  int code = SQLITE_OK;
+  int64_t version = 0;
+  int code = read_number(connection, "PRAGMA user_version", version);
   for (; code == SQLITE_OK && version < store_schema_version(); ++version) {
     code = connection.execute(migrations[static_cast<size_t>(version)]);
   }

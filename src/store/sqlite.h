@@ -83,6 +83,8 @@ class Connection {
   int execute(const char* sql) {
     return db_ == nullptr ? SQLITE_ERROR : sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
   }
+  // Of the last call that failed.
+  int error() const { return db_ == nullptr ? SQLITE_CANTOPEN : sqlite3_errcode(db_); }
   std::string message() const { return db_ == nullptr ? "not open" : sqlite3_errmsg(db_); }
   // The first column of the first row; `otherwise` where there is none.
   int64_t number(const std::string& sql, int64_t otherwise) const {
