@@ -41,11 +41,8 @@ void write_row(JsonWriter& json, const BenchRow& row, bool of_model) {
 std::string bench_json(const BenchReport& report) {
   const bool of_model = !report.plan.model_path.empty();
   JsonWriter json;
-  json.begin_object().member("schema", "gearshift.bench/1").key("device");
-  write_device(json, report.plan.device);
-  json.key("build");
-  write_build(json);
-  json.member("plan_hash", report.plan.hash).member_or_null("model", report.plan.model_path);
+  begin_document(json, "gearshift.bench/1", report.plan);
+  json.member_or_null("model", report.plan.model_path);
   json.member("threads", report.threads).member("pinned", report.pinned);
   write_ceilings(json, report.ceilings);
   json.key("rows").begin_array();

@@ -118,6 +118,14 @@ void write_build(JsonWriter& json) {
   json.end();
 }
 
+void begin_document(JsonWriter& json, std::string_view schema, const Plan& plan) {
+  json.begin_object().member("schema", schema).key("device");
+  write_device(json, plan.device);
+  json.key("build");
+  write_build(json);
+  json.member("plan_hash", plan.hash);
+}
+
 void write_scheme(JsonWriter& json, const LayerSpec& layer) {
   const Scheme& scheme = layer.scheme;
   json.begin_object();

@@ -8,6 +8,8 @@ namespace gearshift {
 
 void write_device(JsonWriter& json, const DeviceProfile& device);
 void write_build(JsonWriter& json);
+// The beginning of the document of a verb that runs something: schema, device, build and the hash of the plan.
+void begin_document(JsonWriter& json, std::string_view schema, const Plan& plan);
 void write_scheme(JsonWriter& json, const LayerSpec& layer);
 void write_warnings(JsonWriter& json, const std::vector<Warning>& warnings);
 void write_quarantined(JsonWriter& json, const std::vector<Quarantine>& quarantined);

@@ -5,11 +5,8 @@ namespace gearshift {
 
 std::string run_json(const RunReport& report) {
   JsonWriter json;
-  json.begin_object().member("schema", "gearshift.run/1").key("device");
-  write_device(json, report.plan.device);
-  json.key("build");
-  write_build(json);
-  json.member("plan_hash", report.plan.hash).member("model", report.plan.model_path).key("rows");
+  begin_document(json, "gearshift.run/1", report.plan);
+  json.member("model", report.plan.model_path).key("rows");
   write_measurements(json, report.rows);
   json.key("stack");
   write_stack(json, report.stack);

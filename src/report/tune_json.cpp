@@ -6,11 +6,8 @@ namespace gearshift {
 std::string tune_json(const TuneReport& report) {
   using Line = JsonWriter::Line;
   JsonWriter json;
-  json.begin_object().member("schema", "gearshift.tune/1").key("device");
-  write_device(json, report.plan.device);
-  json.key("build");
-  write_build(json);
-  json.member("plan_hash", report.plan.hash).member("static_plan_hash", report.static_hash);
+  begin_document(json, "gearshift.tune/1", report.plan);
+  json.member("static_plan_hash", report.static_hash);
   json.member("model", report.plan.model_path).member("mode", report.plan.policy.mode);
   json.member("rank", report.rank).member("ranks", report.ranks);
   json.member("groups", report.groups).member("tunable", report.tunable);
@@ -20,7 +17,8 @@ std::string tune_json(const TuneReport& report) {
   for (const TunedRow& row : report.rows) {
     json.begin_object();
     write_measurement(json, row.measurement);
-    json.member("chosen", row.chosen).member("previous", row.previous).end();
+    json.member("chosen", row.chosen).member_or_null("chosen_tactic", row.chosen_tactic);
+    json.member("previous", row.previous).end();
   }
   json.end().key("batch").begin_array();
   for (const TunedBatch& batch : report.batch) {
