@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
+#include <limits>
+#include <string>
 
 namespace gearshift {
 
@@ -10,7 +13,15 @@ namespace {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+// What can be had without swapping: the system's own estimate, which counts what it would give back of its caches.
 uint64_t free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string field;
+  uint64_t kibibytes = 0;
+  while (file >> field) {
+    if (field == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
   const long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
   return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : 0;
 }

@@ -66,6 +66,12 @@ std::vector<RaceEntry> TuneGroup::candidates(int64_t m) const {
   return racing;
 }
 
+bool TuneGroup::is_known(int64_t m) const {
+  const std::vector<RaceEntry> racing = candidates(m);
+  return std::all_of(racing.begin(), racing.end(),
+                     [&](const RaceEntry& entry) { return time_of(entry, m) != nullptr; });
+}
+
 bool TuneGroup::is_quarantined(const RaceEntry& entry, int64_t m) const {
   const auto& rows = session_.store.quarantines;
   return std::any_of(rows.begin(), rows.end(), [&](const Quarantine& row) {

@@ -28,6 +28,8 @@ class TuneGroup {
   std::vector<RaceEntry> entries() const;
   // Those of them that may run m rows, are not quarantined there and not hopelessly slow at smaller batch sizes.
   std::vector<RaceEntry> candidates(int64_t m) const;
+  // Each of them was measured at m, by whomever.
+  bool is_known(int64_t m) const;
   // As this session would run it; nullptr where it was not measured. Valid until the session's store changes.
   const MeasuredTime* time_of(const RaceEntry& entry, int64_t m) const;
   // Whether it is worth knowing where between two batch sizes one takes over from the other.

@@ -8,8 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "pipeline/measurement.h"
-#include "plan/measured.h"
+#include "pipeline/tune_times.h"
 #include "store/bundle.h"
 #include "store/entry.h"
 
@@ -37,13 +36,6 @@ std::string line_of(const LayerPlan& row) {
   for (const PlannedRange& range : row.decision->ranges)
     line += fmt::format(" {}..{} {} {}", range.m_min, range.m_max, range.kernel->name, range.tactic);
   return line;
-}
-
-// The plan could give this kernel to the layer.
-bool serves(const Decision& decision, const Kernel& kernel) {
-  return std::any_of(decision.candidates.begin(), decision.candidates.end(), [&](const Verdict& verdict) {
-    return verdict.kernel == &kernel && verdict.kind != VerdictKind::rejected;
-  });
 }
 
 std::vector<int64_t> ascending(std::vector<int64_t> numbers) {
@@ -102,32 +94,34 @@ void Tuner::show_progress(const TuneGroup& group, int64_t m) {
   progress_(done_, total_, what);
 }
 
+// The name under which one process at a time does this race.
+std::string Tuner::work_of(const TuneGroup& group, int64_t m) const {
+  const Kernel& any = *group.listed().candidates.front().kernel;
+  StoreEntry key = session_.entry(EntryKind::measurement, any, group.layer_class(), m);
+  key.kernel = key.layout = "", key.kernel_version = 0;
+  return key_text(key);
+}
+
+Tuner::Outcome Tuner::reuse(TuneGroup& group, int64_t m) {
+  ++reused_;
+  group.add_point(m);
+  return Outcome::reused;
+}
+
 Result<Tuner::Outcome> Tuner::measure(TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m) {
-  const std::vector<RaceEntry> candidates = group.candidates(m);
-  if (candidates.size() < 2) return Outcome::impossible;
+  if (group.candidates(m).size() < 2) return Outcome::impossible;
   if (out_of_time()) {
     leave_out(group, m, nullptr, "the time budget is spent");
     return Outcome::impossible;
   }
-  const auto all_known = [&] {
-    return std::all_of(candidates.begin(), candidates.end(),
-                       [&](const RaceEntry& entry) { return group.time_of(entry, m) != nullptr; });
-  };
-  const auto reuse = [&] {
-    ++reused_;
-    group.add_point(m);
-    return Outcome::reused;
-  };
-  if (all_known()) return reuse();
-  StoreEntry key = session_.entry(EntryKind::measurement, *candidates.front().kernel, group.layer_class(), m);
-  key.kernel = key.layout = "", key.kernel_version = 0;
-  const std::string work = key_text(key);
+  if (group.is_known(m)) return reuse(group, m);
+  const std::string work = work_of(group, m);
   if (!session_.file().claim(work)) return Outcome::busy;
   // Whoever had it before us may have finished it.
   session_.reload();
-  if (all_known()) {
+  if (group.is_known(m)) {
     session_.file().release(work);
-    return reuse();
+    return reuse(group, m);
   }
 
   GEARSHIFT_TRY(const std::vector<RaceEntry> entries, proven(group, prepared, judge, m));
@@ -202,19 +196,27 @@ std::vector<StoreEntry> Tuner::race_of(const TuneGroup& group, const PreparedLay
 // ---- one layer class
 // ------------------------------------------------------------------------------------------------------
 
+Result<Tuner::Prepared> Tuner::prepare_group(const TuneGroup& group) const {
+  GEARSHIFT_TRY(Plan listed, session_.plan_row(registry_, group.row(), "static"));
+  Prepared made;
+  made.plan = std::make_unique<const Plan>(std::move(listed));
+  GEARSHIFT_TRY(PreparedLayer layer, prepare(session_.checkpoint(), made.plan->layers[0], session_.threads()));
+  made.layer = std::make_unique<PreparedLayer>(std::move(layer));
+  made.judge = std::make_unique<Judge>(made.layer->weights.front(), session_.settings().seed, session_.threads());
+  return made;
+}
+
 Result<void> Tuner::tune_group(TuneGroup& group) {
-  GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group.row(), "static"));
-  GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), listed.layers[0], session_.threads()));
-  Judge judge(prepared.weights.front(), session_.settings().seed, session_.threads());
-  launch_small_batches(group, prepared);
+  GEARSHIFT_TRY(Prepared layer, prepare_group(group));
+  launch_small_batches(group, *layer.layer);
   for (const int64_t m : ascending(session_.settings().policy.batch)) {
     show_progress(group, m);
-    GEARSHIFT_TRY(const Outcome outcome, measure(group, prepared, judge, m));
+    GEARSHIFT_TRY(const Outcome outcome, measure(group, *layer.layer, *layer.judge, m));
     if (outcome == Outcome::busy) busy_.emplace_back(group.row(), m);
     ++done_;
   }
-  GEARSHIFT_CHECK(refine(group, prepared, judge));
-  return prove_edges(group, prepared, judge);
+  GEARSHIFT_CHECK(refine(group, *layer.layer, *layer.judge));
+  return prove_edges(group, *layer.layer, *layer.judge);
 }
 
 // What fails here fails its proof, which asks for the same launch.
@@ -276,18 +278,27 @@ Result<void> Tuner::prove_edges(const TuneGroup& group, PreparedLayer& prepared,
 // What other processes were at when we came by: their rows, if they are there within a second.
 Result<void> Tuner::work_of_others(std::vector<TuneGroup>& groups) {
   const double until = device_.now_s() + patience_s;
+  std::set<size_t> grown;
   while (!busy_.empty()) {
     session_.reload();
     std::vector<std::pair<size_t, int64_t>> left;
     for (const auto& [row, m] : busy_) {
       const size_t wanted = row;
-      const auto group =
-          std::find_if(groups.begin(), groups.end(), [&](const TuneGroup& g) { return g.row() == wanted; });
-      GEARSHIFT_TRY(const Plan listed, session_.plan_row(registry_, group->row(), "static"));
-      GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), listed.layers[0], session_.threads()));
-      Judge judge(prepared.weights.front(), session_.settings().seed, session_.threads());
-      GEARSHIFT_TRY(const Outcome outcome, measure(*group, prepared, judge, m));
-      if (outcome == Outcome::busy) left.emplace_back(row, m);
+      TuneGroup& group =
+          *std::find_if(groups.begin(), groups.end(), [&](const TuneGroup& g) { return g.row() == wanted; });
+      const std::string work = work_of(group, m);
+      if (group.is_known(m)) {
+        reuse(group, m);
+        grown.insert(row);
+      } else if (!session_.file().claim(work)) {
+        left.emplace_back(row, m);
+      } else {  // who was at it is gone, or got nowhere
+        session_.file().release(work);
+        GEARSHIFT_TRY(Prepared layer, prepare_group(group));
+        GEARSHIFT_TRY(const Outcome outcome, measure(group, *layer.layer, *layer.judge, m));
+        if (outcome == Outcome::busy) left.emplace_back(row, m);
+        grown.insert(row);
+      }
     }
     busy_ = std::move(left);
     if (busy_.empty()) break;
@@ -297,6 +308,11 @@ Result<void> Tuner::work_of_others(std::vector<TuneGroup>& groups) {
       break;
     }
     std::this_thread::sleep_for(pause);
+  }
+  for (const TuneGroup& group : groups) {
+    if (grown.count(group.row()) == 0) continue;
+    GEARSHIFT_TRY(Prepared layer, prepare_group(group));
+    GEARSHIFT_CHECK(prove_edges(group, *layer.layer, *layer.judge));
   }
   return {};
 }
@@ -351,7 +367,7 @@ Result<TuneReport> Tuner::run() {
   report.quarantined = session_.found_wrong;
   report.not_measured = std::move(not_measured_);
   report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
-  fill(report, before, listed, groups);
+  add_times(report, before, listed, groups, session_, prover_);
   return report;
 }
 
@@ -388,70 +404,6 @@ Result<void> Tuner::agree() {
   for (const LayerPlan& row : plan.layers) lines += line_of(row) + "\n";
   GEARSHIFT_TRY(const std::vector<std::string> plans, exchange(ranks_, session_.file().path(), "plan", lines));
   return check_agreement(plans);
-}
-
-void Tuner::fill(TuneReport& report, const Plan& before, const Plan& listed,
-                 const std::vector<TuneGroup>& groups) const {
-  const auto& batch = listed.policy.batch;
-  std::map<int64_t, TunedBatch> sums;
-  for (const TuneGroup& group : groups) {
-    const Decision& now = *report.plan.layers[group.row()].decision;
-    const Decision& earlier = *before.layers[group.row()].decision;
-    std::set<int64_t> points;
-    for (const MeasuredTime& time : session_.store.times) {
-      if (time.layer_class == group.layer_class()) points.insert(time.m);
-    }
-    for (const int64_t m : points) {
-      for (const RaceEntry& entry : group.entries()) {
-        const MeasuredTime* time = group.time_of(entry, m);
-        if (time == nullptr) continue;
-        TunedRow row{measurement_of(group.layer(), *entry.kernel, session_.dtype(), m),
-                     std::string(range_for(now, m).kernel->name), std::string(range_for(earlier, m).kernel->name),
-                     std::string(range_for(now, m).tactic)};
-        row.measurement.tactic = entry.tactic;
-        set_timing(row.measurement, {time->median_us, time->p10_us, time->p90_us, time->samples, time->error_us},
-                   session_.dtype(), 1);
-        row.measurement.comparison = proof_of(entry, group.layer_class(), m);
-        report.rows.push_back(std::move(row));
-      }
-      if (std::find(batch.begin(), batch.end(), m) == batch.end()) continue;
-      const MeasuredTime* by_list = group.time_of({range_for(group.listed(), m).kernel, ""}, m);
-      // A budget for second layouts may reach some layers of a group and not the others.
-      for (size_t i = 0; i < listed.layers.size(); ++i) {
-        if (listed.layers[i].decision.get() != &group.listed()) continue;
-        const Decision& own = *report.plan.layers[i].decision;
-        const PlannedRange& range = range_for(own, m);
-        const MeasuredTime* chosen = group.time_of({range.kernel, std::string(range.tactic)}, m);
-        if (chosen == nullptr || by_list == nullptr) continue;
-        double best = chosen->median_us;
-        for (const RaceEntry& entry : group.entries()) {
-          const MeasuredTime* time = serves(own, *entry.kernel) ? group.time_of(entry, m) : nullptr;
-          if (time != nullptr) best = std::min(best, time->median_us);
-        }
-        TunedBatch& sum = sums[m];
-        sum.m = m;
-        sum.static_us += by_list->median_us;
-        sum.chosen_us += chosen->median_us;
-        sum.best_us += best;
-      }
-    }
-  }
-  double chosen = 0, best = 0;
-  for (const auto& [m, sum] : sums) {
-    chosen += sum.chosen_us;
-    best += sum.best_us;
-    report.batch.push_back(sum);
-  }
-  if (best > 0) report.oracle_gap = chosen / best;
-}
-
-// What the store or this process knows about the numbers of a kernel at a batch size.
-Comparison Tuner::proof_of(const RaceEntry& entry, const std::string& layer_class, int64_t m) const {
-  const auto found = prover_.comparisons().find({layer_class, entry.kernel, entry.tactic, m});
-  if (found != prover_.comparisons().end()) return found->second;
-  Comparison comparison;
-  comparison.ok = session_.is_proven(*entry.kernel, layer_class, m, entry.tactic);
-  return comparison;
 }
 
 }  // namespace gearshift

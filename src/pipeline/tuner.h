@@ -25,9 +25,19 @@ class Tuner {
  private:
   enum class Outcome : uint8_t { measured, reused, impossible, busy };
 
+  // The layer that stands for a group, packed, with its judge. Each points at the one before.
+  struct Prepared {
+    std::unique_ptr<const Plan> plan;
+    std::unique_ptr<PreparedLayer> layer;
+    std::unique_ptr<Judge> judge;
+  };
+
   std::vector<TuneGroup> groups_of(const Plan& listed) const;
+  Result<Prepared> prepare_group(const TuneGroup& group) const;
   Result<void> tune_group(TuneGroup& group);
   void launch_small_batches(const TuneGroup& group, const PreparedLayer& prepared);
+  std::string work_of(const TuneGroup& group, int64_t m) const;
+  Outcome reuse(TuneGroup& group, int64_t m);
   Result<Outcome> measure(TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m);
   // Those of `candidates` that are right at m; the others are quarantined.
   Result<std::vector<RaceEntry>> proven(const TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m);
@@ -42,8 +52,6 @@ class Tuner {
   bool out_of_time() const;
   void show_progress(const TuneGroup& group, int64_t m);
   Result<void> agree();
-  void fill(TuneReport& report, const Plan& before, const Plan& listed, const std::vector<TuneGroup>& groups) const;
-  Comparison proof_of(const RaceEntry& entry, const std::string& layer_class, int64_t m) const;
 
   Session& session_;
   const Registry& registry_;
