@@ -1,9 +1,11 @@
 #include "measure/trial.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "measure/device_run.h"
 
@@ -12,6 +14,8 @@ namespace gearshift {
 namespace {
 
 constexpr uint8_t canary = 0xC3;
+// A multiple of any page size in use; address space only.
+constexpr size_t guard_bytes = 65536;
 
 bool is_filled(const uint8_t* bytes, size_t count, uint8_t value) {
   return std::all_of(bytes, bytes + count, [value](uint8_t byte) { return byte == value; });
@@ -19,16 +23,33 @@ bool is_filled(const uint8_t* bytes, size_t count, uint8_t value) {
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(size_t bytes, Poison poison) : buffer_(bytes + 2 * canary_bytes), bytes_(bytes) {
-  if (!allocated()) return;
-  std::memset(buffer_.data(), canary, buffer_.size());
-  std::memset(data(), byte_of(poison), bytes_);
+GuardedBuffer::GuardedBuffer(size_t bytes, Poison poison) : bytes_(bytes) {
+  constexpr size_t most = std::numeric_limits<size_t>::max() / 4;
+  if (bytes > most) return;
+  // [guard][canary and what fills its page][data][canary, to 64 bytes][guard]
+  const size_t behind = (bytes + canary_bytes + 63) / 64 * 64;
+  const size_t inside = (canary_bytes + behind + guard_bytes - 1) / guard_bytes * guard_bytes;
+  mapped_bytes_ = inside + 2 * guard_bytes;
+  mapped_ = mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped_ == MAP_FAILED) {
+    mapped_ = nullptr;
+    return;
+  }
+  auto* usable = static_cast<uint8_t*>(mapped_) + guard_bytes;
+  if (mprotect(usable, inside, PROT_READ | PROT_WRITE) != 0) return;
+  data_ = usable + inside - behind;
+  std::memset(data_ - canary_bytes, canary, canary_bytes + behind);
+  std::memset(data_, byte_of(poison), bytes_);
+}
+
+GuardedBuffer::~GuardedBuffer() {
+  if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
 }
 
 std::string GuardedBuffer::damage() const {
   for (size_t i = 0; i < canary_bytes; ++i) {
-    if (data()[-1 - static_cast<std::ptrdiff_t>(i)] != canary) return fmt::format("{} bytes before", i + 1);
-    if (data()[bytes_ + i] != canary) return fmt::format("{} bytes behind", i + 1);
+    if (data_[-1 - static_cast<std::ptrdiff_t>(i)] != canary) return fmt::format("{} bytes before", i + 1);
+    if (data_[bytes_ + i] != canary) return fmt::format("{} bytes behind", i + 1);
   }
   return "";
 }

@@ -7,23 +7,29 @@
 
 namespace gearshift {
 
-// Bytes with a canary on either side; data() is 64-byte aligned, and the canary behind it starts at its last byte.
+// Bytes with a canary on either side, and beyond those memory that ends the process when it is touched; data() is
+// 64-byte aligned, and the canary behind it starts at its last byte.
 class GuardedBuffer {
  public:
   GuardedBuffer(size_t bytes, Poison poison);
-  uint8_t* data() { return buffer_.data() + canary_bytes; }
-  const uint8_t* data() const { return buffer_.data() + canary_bytes; }
-  std::span<uint8_t> span() { return {data(), bytes_}; }
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+  ~GuardedBuffer();
+  uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
+  std::span<uint8_t> span() { return {data_, bytes_}; }
   // With both canaries.
-  std::span<uint8_t> whole() { return buffer_.span(); }
-  bool allocated() const { return buffer_.size() != 0; }
+  std::span<uint8_t> whole() { return {data_ - canary_bytes, bytes_ + 2 * canary_bytes}; }
+  bool allocated() const { return data_ != nullptr; }
   // Where a canary was overwritten: "4 bytes before", "0 bytes behind"; "" when both are whole.
   std::string damage() const;
 
  private:
   static constexpr size_t canary_bytes = 256;
-  AlignedBuffer buffer_;
+  uint8_t* data_ = nullptr;
   size_t bytes_;
+  void* mapped_ = nullptr;
+  size_t mapped_bytes_ = 0;
 };
 
 // Activations [m,K] and the memory of an output [m,N], with rows further apart than they are long.

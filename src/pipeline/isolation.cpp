@@ -70,8 +70,8 @@ pid_t spawn(const std::vector<std::string>& program, int output) {
 // What a child says, line by line.
 struct Protocol {
   std::string text;
-  int64_t running = 0;  // the batch size of a launch that has begun and not ended
-  bool begun = false;
+  int64_t running = 0;  // the batch size of a launch that has begun and not ended, or that weights are packed for
+  bool begun = false, packing = false;
 
   // True: something was said.
   bool hear(const char* bytes, size_t count) {
@@ -82,7 +82,9 @@ struct Protocol {
       const size_t blank = line.find(' ');
       const auto m = blank == std::string::npos ? std::nullopt : parse_integer(line.substr(blank + 1));
       if (!m) continue;
-      if (line.starts_with("begin ")) begun = true, running = *m;
+      if (line.starts_with("begin ")) begun = true;
+      packing = line.starts_with("pack ");
+      if (packing || line.starts_with("begin ")) running = *m;
       if (line.starts_with("end ")) running = 0;
       heard = true;
     }
@@ -150,7 +152,8 @@ ChildOutcome follow_child(const std::vector<std::string>& program, LaunchLimit l
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   outcome.m = protocol.running;
-  const std::string where = fmt::format("in a child process (m = {})", outcome.m);
+  const std::string where =
+      fmt::format("in a child process ({}m = {})", protocol.packing ? "packing weights, " : "", outcome.m);
   if (late && protocol.running != 0) {
     outcome.failure =
         fmt::format("did not return within {:g} s {}", static_cast<double>(allowed.count()) / 1000, where);

@@ -31,7 +31,8 @@ struct LaunchLimit {
   std::chrono::milliseconds base{10'000};
   double ms_per_row = 0;
 };
-// Runs `program` and follows what it writes: "begin M" before a launch, "end M" behind it. A launch beyond its limit,
+// Runs `program` and follows what it writes: "pack M" before weights are packed for launches that start with M rows,
+// "begin M" before a launch, "end M" behind either. A launch beyond its limit,
 // and a start that takes longer than six times the base, ends the child.
 ChildOutcome follow_child(const std::vector<std::string>& program, LaunchLimit limit);
 

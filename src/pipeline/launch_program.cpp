@@ -52,14 +52,24 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
 
   const auto row = static_cast<size_t>(layer - session.rows().begin());
   GEARSHIFT_TRY(const Plan plan, session.plan_row(session.registry(), row, "static"));
-  GEARSHIFT_TRY(PreparedLayer prepared, prepare(session.checkpoint(), plan.layers[0], session.threads()));
-  GEARSHIFT_CHECK(add_layout(prepared, *kernel->layout, session.threads()));
+  // This kernel's layout and no other: packing is the first that may go wrong.
+  LayerPlan own = plan.layers[0];
+  auto decision = std::make_shared<Decision>(*own.decision);
+  PlannedRange everything;
+  everything.kernel = kernel;
+  decision->ranges = {everything};
+  own.decision = std::move(decision);
+  const int64_t first = parse_integer(split(words[3], ',').front()).value_or(0);
+  say("pack", first);
+  Result<PreparedLayer> prepared = prepare(session.checkpoint(), own, session.threads());
+  say("end", first);
+  if (!prepared.ok()) return prepared.error();
   for (const std::string& word : split(words[3], ',')) {
     const int64_t m = parse_integer(word).value_or(0);
     // As the proof launches it: NaN around and inside what it may touch.
-    Trial trial(prepared.weights.front(), m, session.dtype(), session.settings().seed, session.threads(), 0);
+    Trial trial(prepared->weights.front(), m, session.dtype(), session.settings().seed, session.threads(), 0);
     say("begin", m);
-    trial.launch(*kernel, prepared, Poison::nan, 0, tactic);
+    trial.launch(*kernel, *prepared, Poison::nan, 0, tactic);
     say("end", m);
   }
   return {};

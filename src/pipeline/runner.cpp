@@ -115,6 +115,7 @@ Result<RunReport> Runner::run() {
 
 Result<std::optional<Quarantine>> Runner::run_job(const RunJob& job, Done& done) {
   const LayerPlan& plan = plan_->layers[job.row];
+  if (auto wrong = launch_class(plan)) return wrong;
   GEARSHIFT_TRY(const PreparedLayer prepared, prepare(session_.checkpoint(), plan, session_.threads()));
   notes_.add(prepared);
   for (int64_t expert = job.expert_begin; expert < job.expert_end; ++expert) {
@@ -126,6 +127,16 @@ Result<std::optional<Quarantine>> Runner::run_job(const RunJob& job, Done& done)
     if (wrong) return wrong;
   }
   return std::optional<Quarantine>();
+}
+
+// Before anything of a kernel runs in this process, its packing included.
+std::optional<Quarantine> Runner::launch_class(const LayerPlan& plan) {
+  for (const PlannedRange& range : plan.decision->ranges) {
+    const std::vector<int64_t> sizes = probe_sizes(range.m_min, range.m_max, plan_->policy.batch);
+    if (const auto failure = prover_.launch_apart(*range.kernel, plan, sizes, range.tactic))
+      return quarantine_of(plan, range.m_min, failure->what);
+  }
+  return std::nullopt;
 }
 
 std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, int64_t expert, Judge& judge) {

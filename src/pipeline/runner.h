@@ -30,6 +30,7 @@ class Runner {
   Result<RunJobs> jobs();
   // Runs one job; a kernel that gave wrong numbers comes back as the quarantine to impose.
   Result<std::optional<Quarantine>> run_job(const RunJob& job, Done& done);
+  std::optional<Quarantine> launch_class(const LayerPlan& plan);
   std::optional<Quarantine> prove_class(const PreparedLayer& prepared, int64_t expert, Judge& judge);
   Result<std::optional<Quarantine>> measure(const RunJob& job, const PreparedLayer& prepared, int64_t expert,
                                             Judge& judge, Done& done);

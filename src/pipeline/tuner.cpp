@@ -148,8 +148,12 @@ Result<Tuner::Outcome> Tuner::measure(TuneGroup& group, PreparedLayer& prepared,
 Result<std::vector<RaceEntry>> Tuner::proven(const TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m) {
   std::vector<RaceEntry> right;
   for (const RaceEntry& entry : group.candidates(m)) {
-    GEARSHIFT_CHECK(add_layout(prepared, *entry.kernel->layout, session_.threads()));
-    if (const auto failure = prover_.prove_at(*entry.kernel, prepared, 0, {m}, judge, entry.tactic))
+    auto failure = prover_.launch_apart(*entry.kernel, *prepared.plan, {m}, entry.tactic);
+    if (!failure) {
+      GEARSHIFT_CHECK(add_layout(prepared, *entry.kernel->layout, session_.threads()));
+      failure = prover_.prove_at(*entry.kernel, prepared, 0, {m}, judge, entry.tactic);
+    }
+    if (failure)
       quarantine(group, range_for(group.listed(), m), entry, *failure);
     else
       right.push_back(entry);
@@ -196,8 +200,11 @@ std::vector<StoreEntry> Tuner::race_of(const TuneGroup& group, const PreparedLay
 // ---- one layer class
 // ------------------------------------------------------------------------------------------------------
 
-Result<Tuner::Prepared> Tuner::prepare_group(const TuneGroup& group) const {
+Result<Tuner::Prepared> Tuner::prepare_group(const TuneGroup& group) {
   GEARSHIFT_TRY(Plan listed, session_.plan_row(registry_, group.row(), "static"));
+  launch_first(group, listed.layers[0]);
+  // Without those that did not survive it.
+  GEARSHIFT_TRY(listed, session_.plan_row(registry_, group.row(), "static"));
   Prepared made;
   made.plan = std::make_unique<const Plan>(std::move(listed));
   GEARSHIFT_TRY(PreparedLayer layer, prepare(session_.checkpoint(), made.plan->layers[0], session_.threads()));
@@ -208,7 +215,6 @@ Result<Tuner::Prepared> Tuner::prepare_group(const TuneGroup& group) const {
 
 Result<void> Tuner::tune_group(TuneGroup& group) {
   GEARSHIFT_TRY(Prepared layer, prepare_group(group));
-  launch_small_batches(group, *layer.layer);
   for (const int64_t m : ascending(session_.settings().policy.batch)) {
     show_progress(group, m);
     GEARSHIFT_TRY(const Outcome outcome, measure(group, *layer.layer, *layer.judge, m));
@@ -219,19 +225,22 @@ Result<void> Tuner::tune_group(TuneGroup& group) {
   return prove_edges(group, *layer.layer, *layer.judge);
 }
 
-// What fails here fails its proof, which asks for the same launch.
-void Tuner::launch_small_batches(const TuneGroup& group, const PreparedLayer& prepared) {
+// Before anything of a kernel runs in this process, its packing included. What does not survive is quarantined.
+void Tuner::launch_first(const TuneGroup& group, const LayerPlan& plan) {
+  const std::vector<int64_t> batch = ascending(session_.settings().policy.batch);
   for (const RaceEntry& entry : group.entries()) {
     std::vector<int64_t> sizes;
-    for (const int64_t m : ascending(session_.settings().policy.batch)) {
-      if (m > small_batch) break;
+    for (const int64_t m : batch) {
+      if (m > small_batch && !sizes.empty()) break;
       const std::vector<RaceEntry> racing = group.candidates(m);
       const bool runs = std::any_of(racing.begin(), racing.end(), [&](const RaceEntry& other) {
         return other.kernel == entry.kernel && other.tactic == entry.tactic;
       });
       if (runs && racing.size() > 1) sizes.push_back(m);
     }
-    if (!out_of_time()) prover_.launch_apart(*entry.kernel, *prepared.plan, sizes, entry.tactic);
+    if (out_of_time()) return;
+    if (const auto failure = prover_.launch_apart(*entry.kernel, plan, sizes, entry.tactic))
+      quarantine(group, range_for(group.listed(), failure->m), entry, *failure);
   }
 }
 

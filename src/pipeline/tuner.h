@@ -33,9 +33,9 @@ class Tuner {
   };
 
   std::vector<TuneGroup> groups_of(const Plan& listed) const;
-  Result<Prepared> prepare_group(const TuneGroup& group) const;
+  Result<Prepared> prepare_group(const TuneGroup& group);
   Result<void> tune_group(TuneGroup& group);
-  void launch_small_batches(const TuneGroup& group, const PreparedLayer& prepared);
+  void launch_first(const TuneGroup& group, const LayerPlan& plan);
   std::string work_of(const TuneGroup& group, int64_t m) const;
   Outcome reuse(TuneGroup& group, int64_t m);
   Result<Outcome> measure(TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m);

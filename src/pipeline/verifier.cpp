@@ -18,8 +18,9 @@ namespace {
 // kernels, which compute each row alone.
 constexpr int64_t always_up_to = 64;
 
-// The batch sizes of a planned range that a kernel's contract allows.
-std::vector<int64_t> sizes_of(const Kernel& kernel, const PlannedRange& range, const std::vector<int64_t>& batch) {
+// The batch sizes of a planned range that a kernel's contract allows, and that are worth it.
+std::vector<int64_t> sizes_of(const Kernel& kernel, const PlannedRange& range, const std::vector<int64_t>& batch,
+                              bool large_ones_too) {
   const Bounds& allowed = kernel.contract.m;
   const int64_t m_min = std::max(range.m_min, allowed.min);
   const int64_t m_max = range.m_max == 0   ? allowed.max
@@ -27,7 +28,9 @@ std::vector<int64_t> sizes_of(const Kernel& kernel, const PlannedRange& range, c
                                            : std::min(range.m_max, allowed.max);
   if (m_max != 0 && m_min > m_max) return {};
   std::vector<int64_t> sizes = probe_sizes(m_min, m_max, batch);
-  const auto off = [&](int64_t m) { return allowed.multiple > 1 && m % allowed.multiple != 0; };
+  const auto off = [&](int64_t m) {
+    return (allowed.multiple > 1 && m % allowed.multiple != 0) || (m > always_up_to && !large_ones_too);
+  };
   sizes.erase(std::remove_if(sizes.begin(), sizes.end(), off), sizes.end());
   return sizes;
 }
@@ -55,7 +58,7 @@ Result<VerifyReport> Verifier::run() {
   for (size_t i = 0; i < total; ++i) {
     const LayerPlan& layer = report.plan.layers[i];
     if (progress_) progress_(i, total, layer.layer.name);
-    GEARSHIFT_CHECK(verify_layer(layer, seen.insert(layer.decision->layer_class).second, report));
+    GEARSHIFT_CHECK(verify_layer(i, seen.insert(layer.decision->layer_class).second, report));
     prover_.flush();
   }
   if (progress_) progress_(total, total, "");
@@ -69,23 +72,55 @@ Result<VerifyReport> Verifier::run() {
   return report;
 }
 
-Result<void> Verifier::verify_layer(const LayerPlan& plan, bool first_of_class, VerifyReport& report) {
+Result<void> Verifier::verify_layer(size_t index, bool first_of_class, VerifyReport& report) {
   const int threads = session_.threads();
+  const LayerPlan& planned = report.plan.layers[index];
+  // Before anything of a kernel runs in this process, its packing included.
+  bool healthy = true;
+  std::set<const Kernel*> dead;
+  for (const Verdict& candidate : planned.decision->candidates) {
+    if (candidate.kind == VerdictKind::rejected || launch_kernel(*candidate.kernel, planned, first_of_class, report))
+      continue;
+    dead.insert(candidate.kernel);
+    healthy = healthy && candidate.kind != VerdictKind::selected;
+  }
+  std::optional<Plan> replanned;
+  if (!healthy) {
+    auto plan = session_.plan_row(registry_, index, "");
+    if (!plan.ok()) return {};  // nothing healthy is left to pack for; the report says so
+    replanned = *std::move(plan);
+  }
+  const LayerPlan& plan = replanned ? replanned->layers[0] : planned;
   GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), plan, threads));
   notes_.add(prepared);
+  std::vector<const Kernel*> alive;
   for (const Verdict& candidate : plan.decision->candidates) {
-    if (candidate.kind != VerdictKind::rejected)
-      GEARSHIFT_CHECK(add_layout(prepared, *candidate.kernel->layout, threads));
+    if (candidate.kind == VerdictKind::rejected || dead.count(candidate.kernel) != 0) continue;
+    GEARSHIFT_CHECK(add_layout(prepared, *candidate.kernel->layout, threads));
+    alive.push_back(candidate.kernel);
   }
   for (size_t expert = 0; expert < prepared.weights.size(); ++expert) {
     Judge judge(prepared.weights[expert], session_.settings().seed, threads);
-    for (const Verdict& candidate : plan.decision->candidates) {
-      if (candidate.kind == VerdictKind::rejected) continue;
-      const bool all_sizes = first_of_class && expert == 0 && candidate.kernel->accumulator != "fp64";
-      verify_kernel(*candidate.kernel, prepared, static_cast<int64_t>(expert), all_sizes, judge, report);
+    for (const Kernel* kernel : alive) {
+      const bool all_sizes = first_of_class && expert == 0 && kernel->accumulator != "fp64";
+      verify_kernel(*kernel, prepared, static_cast<int64_t>(expert), all_sizes, judge, report);
     }
   }
   return {};
+}
+
+bool Verifier::launch_kernel(const Kernel& kernel, const LayerPlan& plan, bool first_of_class, VerifyReport& report) {
+  for (const PlannedRange& range : plan.decision->ranges) {
+    const std::vector<int64_t> sizes = sizes_of(kernel, range, batch_, first_of_class && kernel.accumulator != "fp64");
+    const auto failure = prover_.launch_apart(kernel, plan, sizes);
+    if (!failure) continue;
+    Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), failure->m);
+    row.comparison.failure = failure->what;
+    quarantine(kernel, plan, range, row);
+    report.rows.push_back(std::move(row));
+    return false;
+  }
+  return true;
 }
 
 void Verifier::verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes,
@@ -106,9 +141,7 @@ void Verifier::verify_range(const Kernel& kernel, std::string_view tactic, const
     row.tactic = tactic;
     return row;
   };
-  std::vector<int64_t> sizes = sizes_of(kernel, range, batch_);
-  sizes.erase(std::remove_if(sizes.begin(), sizes.end(), [&](int64_t m) { return m > always_up_to && !all_sizes; }),
-              sizes.end());
+  const std::vector<int64_t> sizes = sizes_of(kernel, range, batch_, all_sizes);
   if (const auto failure = prover_.launch_apart(kernel, plan, sizes, tactic)) {
     Measurement row = row_at(failure->m);
     row.comparison.failure = failure->what;

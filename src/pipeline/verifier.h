@@ -17,7 +17,9 @@ class Verifier {
   Result<VerifyReport> run();
 
  private:
-  Result<void> verify_layer(const LayerPlan& plan, bool first_of_class, VerifyReport& report);
+  Result<void> verify_layer(size_t index, bool first_of_class, VerifyReport& report);
+  // The first launches, in a child. False: the kernel did not survive them, and is quarantined.
+  bool launch_kernel(const Kernel& kernel, const LayerPlan& plan, bool first_of_class, VerifyReport& report);
   void verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge,
                      VerifyReport& report);
   void verify_range(const Kernel& kernel, std::string_view tactic, const PlannedRange& range,

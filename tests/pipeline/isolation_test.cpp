@@ -1,6 +1,7 @@
 #include "pipeline/isolation.h"
 
 #include <algorithm>
+#include <set>
 
 #include "float_model.h"
 #include "pipeline/runner.h"
@@ -26,6 +27,14 @@ TEST(FollowChild, WhatBecameOfIt) {
   EXPECT_TRUE(hang.possible);
   EXPECT_EQ(hang.failure, "did not return within 0.1 s in a child process (m = 16)");
   EXPECT_EQ(script("echo begin 2; exit 0").failure, "ended with exit code 0 in a child process (m = 2)");
+}
+
+TEST(FollowChild, PackingIsTheFirstThatMayGoWrong) {
+  const ChildOutcome crash = script("echo pack 4; kill -SEGV $$");
+  EXPECT_TRUE(crash.possible);
+  EXPECT_EQ(crash.m, 4);
+  EXPECT_NE(crash.failure.find("packing weights, m = 4"), std::string::npos) << crash.failure;
+  EXPECT_FALSE(script("echo pack 4; echo end 4; exit 1").possible) << "the checkpoint's fault, not the kernel's";
 }
 
 TEST(FollowChild, LargeBatchesMayTakeLonger) {
@@ -67,6 +76,8 @@ TEST_F(PluginRun, WhatKillsTheChildIsQuarantinedAndTheParentLives) {
   for (const auto& [backend, words] : {std::pair<std::string, std::string>{"stub_crash", "signal 11"},
                                        {"stub_illegal", "signal 4"},
                                        {"stub_quits", "exit code 0"},
+                                       {"stub_far_write", "signal 11"},
+                                       {"stub_crash_packing", "packing weights"},
                                        {"stub_hang", "did not return within 2 s"}}) {
     SCOPED_TRACE(backend);
     const auto report = run(backend);
@@ -93,6 +104,21 @@ TEST_F(PluginRun, WrongNumbersAreQuarantined) {
     ASSERT_EQ(report->quarantined.size(), 1u);
     EXPECT_EQ(report->quarantined[0].kernel, backend);
   }
+}
+
+TEST_F(PluginRun, NoVerbPacksWhatDoesNotSurviveIt) {
+  const auto verified = verify_model(model(), with_plugin("stub_crash_packing"));
+  ASSERT_TRUE(verified.ok()) << verified.error().message();
+  EXPECT_EQ(verified->quarantined.size(), 1u);
+  std::set<std::string> proven;
+  for (const Measurement& row : verified->rows)
+    if (row.comparison.ok) proven.insert(row.kernel);
+  EXPECT_GT(proven.size(), 1u) << "the others are";
+  std::filesystem::remove(file("store.sqlite"));
+  const auto tuned = tune_model(model(), with_plugin("stub_crash_packing", {{"batch", "256"}}));
+  ASSERT_TRUE(tuned.ok()) << tuned.error().message();
+  EXPECT_EQ(tuned->quarantined.size(), 1u);
+  for (const TunedRow& row : tuned->rows) EXPECT_NE(row.chosen, "stub_crash_packing");
 }
 
 TEST_F(PluginRun, VerifyReportsAndGoesOn) {

@@ -18,6 +18,15 @@ static void quits(const gearshift_call* call) {
   (void)call;
   _Exit(0);
 }
+/* Past the canaries, where other memory may begin. */
+static void far_write(const gearshift_call* call) {
+  run(call);
+  ((volatile char*)call->y.data)[call->y.rows * call->y.stride * 4 + 5000] = 1;
+}
+static void crashing_prepare(const gearshift_layer* layer, uint8_t* packed, int threads) {
+  (void)layer, (void)packed, (void)threads;
+  raise(SIGSEGV);
+}
 static void hang(const gearshift_call* call) {
   for (volatile int forever = call->threads; forever != -1;) continue;
 }
@@ -47,10 +56,11 @@ static void slow(const gearshift_call* call) {
   for (int i = 0; i < 3; ++i) run(call);
 }
 
-#define STUB(stub_name, function)                                                                                       \
+#define STUB(stub_name, function) STUB_OF(stub_name, function, "stub_fp32_rows", prepare)
+#define STUB_OF(stub_name, function, layout_name, packing)                                                              \
   {.name = stub_name, .backend = stub_name, .version = 1, .families = "bf16", .weight_dtypes = "BF16", .dtypes = "F32,BF16", \
-   .n_min = 1, .k_min = 1, .m_min = 1, .layout = "stub_fp32_rows", .layout_version = 1, .packed_bytes = packed_bytes,   \
-   .prepare = prepare, .run = function, .formula = "a test", .why = "a test"}
+   .n_min = 1, .k_min = 1, .m_min = 1, .layout = layout_name, .layout_version = 1, .packed_bytes = packed_bytes,        \
+   .prepare = packing, .run = function, .formula = "a test", .why = "a test"}
 
 static const gearshift_kernel stubs[] = {STUB("stub_right", run),
                                          STUB("stub_crash", crash),
@@ -61,7 +71,9 @@ static const gearshift_kernel stubs[] = {STUB("stub_right", run),
                                          STUB("stub_sparse_nan", sparse_nan),
                                          STUB("stub_unwritten_columns", unwritten_columns),
                                          STUB("stub_fast_wrong", fast_wrong),
-                                         STUB("stub_slow", slow)};
+                                         STUB("stub_slow", slow),
+                                         STUB("stub_far_write", far_write),
+                                         STUB_OF("stub_crash_packing", run, "stub_crash_rows", crashing_prepare)};
 
 static const gearshift_plugin_table stub_table = {GEARSHIFT_PLUGIN_ABI, "stubs", sizeof stubs / sizeof stubs[0], stubs};
 
