@@ -80,6 +80,29 @@ std::string select_sql() {
                      join(columns_of(true, false, false), ", "), join(columns_of(false, true, true), ", "));
 }
 
+// A file that one process at a time holds locked, for as long as this lives. In a folder where none can be made nobody
+// has to wait.
+class Turn {
+ public:
+  explicit Turn(const std::string& file) : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (file_ < 0) return;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
+    while (!(locked_ = flock(file_, LOCK_EX | LOCK_NB) == 0) && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (file_ >= 0) close(file_);
+  }
+  bool ours() const { return locked_ || file_ < 0; }
+
+ private:
+  int file_;
+  bool locked_ = false;
+};
+
 }  // namespace
 
 struct StoreFile::State {
@@ -130,7 +153,7 @@ struct StoreFile::State {
       state = connect(SQLITE_OPEN_READONLY, untouched);
       read_only = true;
     }
-    if (state == SchemaState::older && !read_only && migrate(db) == SQLITE_OK) state = SchemaState::current;
+    if (state == SchemaState::older && !read_only) state = mend();
     if (state == SchemaState::current) return true;
     say_why_not(state);
     db.close();
@@ -175,10 +198,10 @@ struct StoreFile::State {
       state = connect(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "");
       if (read_only && state != SchemaState::busy) break;
       if (state == SchemaState::current) return true;
-      if ((state == SchemaState::absent || state == SchemaState::older) && create()) return true;
-      if (state == SchemaState::damaged) {
-        if (!put_aside()) break;
-        state = SchemaState::busy;  // out of the way, or somebody is at it: looked at again, now or with the next write
+      if (state == SchemaState::absent || state == SchemaState::older || state == SchemaState::damaged) {
+        state = mend();
+        if (state == SchemaState::current) return true;
+        if (state == SchemaState::closed) break;
       }
       if (state == SchemaState::newer || state == SchemaState::foreign) break;
       if (state == SchemaState::closed && --closed_left == 0) break;
@@ -194,40 +217,36 @@ struct StoreFile::State {
     return false;
   }
 
-  bool create() {
+  // Makes a store of a missing, older or damaged file. One process at a time does it; whoever comes late finds it done.
+  // `current`: it is open; `busy`: to be looked at again; `closed`: it cannot be done here.
+  SchemaState mend() {
+    db.close();
+    const Turn turn(path + ".lock");
+    if (!turn.ours()) return SchemaState::busy;
+    SchemaState state = connect(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "");
+    if (state == SchemaState::damaged) {
+      db.close();
+      return put_aside() ? SchemaState::busy : SchemaState::closed;
+    }
+    if (state != SchemaState::absent && state != SchemaState::older) return state;
+    if (const int code = migrate(db); code != SQLITE_OK)
+      return (code & 0xFF) == SQLITE_BUSY ? SchemaState::busy : SchemaState::closed;
+    // The switch to write-ahead logging does not wait for readers by itself; a store without it works as well.
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
-    // The switch to write-ahead logging does not wait for others by itself; a store without it works as well.
     while (db.execute("PRAGMA journal_mode = WAL") == SQLITE_BUSY && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    return migrate(db) == SQLITE_OK;
+    return SchemaState::current;
   }
 
-  // One process moves the damaged file; whoever comes late finds a new one and leaves it alone.
   bool put_aside() {
-    const std::string lock_path = path + ".lock";
-    const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (lock < 0) return false;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
-    bool locked = false;
-    while (!(locked = flock(lock, LOCK_EX | LOCK_NB) == 0) && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    bool done = !locked;  // who holds the lock puts it aside
-    if (locked) {
-      done = connect(SQLITE_OPEN_READWRITE, "") != SchemaState::damaged;
-      db.close();
-      if (!done) {
-        std::string aside = path + ".damaged";
-        for (int i = 1; std::filesystem::exists(aside) && i < 1000; ++i) aside = fmt::format("{}.damaged{}", path, i);
-        // Its log goes first: beside a new file it would be replayed into that.
-        for (const char* suffix : {"-wal", "-shm"}) unlink((path + suffix).c_str());
-        done = rename(path.c_str(), aside.c_str()) == 0;
-        if (done) warn("damaged; put aside as " + printable(aside));
-      }
-    }
-    close(lock);
-    return done;
+    std::string aside = path + ".damaged";
+    for (int i = 1; std::filesystem::exists(aside) && i < 1000; ++i) aside = fmt::format("{}.damaged{}", path, i);
+    // Its log goes first: beside a new file it would be replayed into that.
+    for (const char* suffix : {"-wal", "-shm"}) unlink((path + suffix).c_str());
+    if (rename(path.c_str(), aside.c_str()) != 0) return false;
+    warn("damaged; put aside as " + printable(aside));
+    return true;
   }
 
   // ---- rows ---------------------------------------------------------------------------------------------------------
