@@ -34,7 +34,8 @@ struct Interrupted {
 double lap_of(Interrupted& script) {
   const auto made = make_up_layer(*preset_scheme("UNQUANTIZED"), {16}, 32, std::random_device{}(), false, DType::bf16);
   const std::vector<RaceEntry> entries = {{&reference_kernel, ""}};
-  const auto lap = laps_on_host(script.clock(), {made->prepared, 0, entries, 3, DType::bf16, "eager", 1, 1, 0});
+  const int64_t scratch = reference_kernel.workspace_bytes(made->plan.layer, 3, 1);
+  const auto lap = laps_on_host(script.clock(), {made->prepared, 0, entries, 3, DType::bf16, "eager", 1, 1, scratch});
   EXPECT_TRUE(lap.ok());
   return (*lap)(0);
 }
