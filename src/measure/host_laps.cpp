@@ -1,13 +1,12 @@
 #include "measure/host_laps.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <limits>
 
 #include "base/try.h"
 #include "measure/activations.h"
+#include "measure/core_waits.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -18,8 +17,9 @@ namespace gearshift {
 namespace {
 
 constexpr int most_takes = 3;
-// A lap as long as a time slice is cut into on a busy machine however often it is run.
-constexpr double longest_retaken_us = 4000;
+// The waits of threads are counted a little apart from the clock: no lap is shorter than this part of what the clock
+// says.
+constexpr double least_share = 1e-3;
 
 // Out of all caches, the last level's included.
 void evict([[maybe_unused]] const uint8_t* bytes, [[maybe_unused]] size_t count) {
@@ -47,16 +47,16 @@ void make_weights_cold(const PreparedLayer& layer, const Kernel& kernel, int64_t
   }
 }
 
-double time_once(const TimedLaunch& launch) {
+LapTime time_once(const TimedLaunch& launch, CoreWaits& waits) {
+  const std::vector<uint64_t> before = waits.read_ns();
   const auto begin = std::chrono::steady_clock::now();
   launch.launch();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-}
-
-int64_t cores_taken_away() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_nivcsw;
+  const std::chrono::duration<double, std::micro> lap = std::chrono::steady_clock::now() - begin;
+  const std::vector<uint64_t> after = waits.read_ns();
+  uint64_t longest = 0;
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i)
+    longest = std::max(longest, after[i] > before[i] ? after[i] - before[i] : 0);
+  return {lap.count(), static_cast<double>(longest) / 1000};
 }
 
 struct HostMatrices {
@@ -65,7 +65,10 @@ struct HostMatrices {
 
 }  // namespace
 
-HostClock host_clock() { return {time_once, make_weights_cold, cores_taken_away}; }
+HostClock host_clock() {
+  const auto waits = std::make_shared<CoreWaits>();
+  return {[waits](const TimedLaunch& launch) { return time_once(launch, *waits); }, make_weights_cold};
+}
 
 Result<Lap> laps_on_host(const HostClock& clock, const RaceSetting& setting) {
   const LayerSpec& layer = setting.layer.plan->layer;
@@ -83,13 +86,13 @@ Result<Lap> laps_on_host(const HostClock& clock, const RaceSetting& setting) {
                                           matrices->y.view(), matrices->workspace.bytes.span(), setting.threads,
                                           setting.expert, nullptr, entry.tactic);
                              }};
-    const auto interruptions = [&] { return clock.interruptions ? clock.interruptions() : 0; };
     double least = std::numeric_limits<double>::infinity();
     for (int take = 0; take < most_takes; ++take) {
       clock.make_cold(setting.layer, *entry.kernel, setting.expert);
-      const int64_t before = interruptions();
-      least = std::min(least, clock.time_us(launch));
-      if (interruptions() == before || least > longest_retaken_us) break;
+      const LapTime lap = clock.time(launch);
+      const double ran_us = std::max(lap.us - lap.waited_us, lap.us * least_share);
+      least = std::min(least, ran_us);
+      if (lap.waited_us <= ran_us) break;
     }
     return least;
   });

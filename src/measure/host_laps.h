@@ -31,19 +31,21 @@ struct TimedLaunch {
   std::string_view mode;
   std::function<void()> launch;  // once
 };
+// One launch by the clock, and the longest that a thread of this process was ready meanwhile and had no core.
+struct LapTime {
+  double us = 0, waited_us = 0;
+};
 // How a launch is timed. Tests bring their own.
 struct HostClock {
-  std::function<double(const TimedLaunch&)> time_us;
+  std::function<LapTime(const TimedLaunch&)> time;
   // Puts the weights that `kernel` reads out of every cache: in a model, other layers ran in between.
   std::function<void(const PreparedLayer&, const Kernel&, int64_t expert)> make_cold;
-  // How often the system took a core away from this process so far; empty: unknown.
-  std::function<int64_t()> interruptions;
 };
 HostClock host_clock();
 
-// Laps on matrices of their own: activations within the range that the layer's scales were made for, cold weights. A
-// short lap during which a core was taken away says nothing about the kernel and is run again, a few times at most.
-// Error runtime: not enough memory. REQUIRES: what `setting` refers to outlives the laps.
+// Laps on matrices of their own: activations within the range that the layer's scales were made for, cold weights. What
+// its threads waited for a core is other processes' time, and taken off; a lap that waited longer than it ran is run
+// again, a few times at most. Error runtime: not enough memory. REQUIRES: what `setting` refers to outlives the laps.
 Result<Lap> laps_on_host(const HostClock& clock, const RaceSetting& setting);
 
 }  // namespace gearshift

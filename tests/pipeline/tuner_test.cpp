@@ -32,7 +32,7 @@ struct Script {
 
   TuneDevice device() {
     HostClock clock;
-    clock.time_us = [this, before = -1](const TimedLaunch& launch) mutable {
+    clock.time = [this, before = -1](const TimedLaunch& launch) mutable {
       launch.launch();
       ++launches;
       const bool cold = chilled != before;
@@ -42,7 +42,7 @@ struct Script {
       const double time =
           tactic != us_of_tactic.end() ? tactic->second : us(launch.kernel->name, launch.m, launch.mode, cold);
       now += time / 1e6;
-      return time;
+      return LapTime{time, 0};
     };
     clock.make_cold = [this](const PreparedLayer&, const Kernel&, int64_t) { ++chilled; };
     TuneDevice device;
