@@ -133,6 +133,47 @@ TEST(StreamTactics, EveryOneGivesTheSameNumbers) {
   }
 }
 
+// Every tactic of the prefill kernels, with more tokens and rows than one tile, fewer than two, and neither a multiple.
+TEST(PrefillTactics, EveryOneGivesTheSameNumbers) {
+  std::mt19937_64 random(fresh_seed() + 8);
+  const std::tuple<const Kernel*, const char*, int64_t> formats[] = {
+      {&sm90_nvfp4_w4a16_prefill, "nvfp4 weight only", 16},
+      {&sm90_mxfp4_prefill, "mxfp4 weight only", 32},
+      {&sm90_int4_w4a16_prefill, "int4 packed", 128},
+      {&sm90_int4_w4a16_prefill, "int4 packed", 64},
+      {&sm90_int4_w4a16_prefill, "int4 packed", 32},
+      {&sm90_int4_w4a16_prefill, "awq", 128},
+      {&sm90_int4_w4a16_prefill, "awq", 64},
+      {&sm90_int4_w4a16_prefill, "awq", 32}};
+  for (const auto& [kernel, scheme, group] : formats) {
+    Named named = scheme_named(scheme);
+    named.scheme.weight.grouping.cols = group;
+    const MadeLayer layer(named, {16 * 29 + 8, 40}, 2944, random());
+    if (refuses(*kernel, layer.spec, gpu(), DType::bf16)) {
+      EXPECT_NE(gpu().arch, "sm_90") << kernel->name;
+      continue;
+    }
+    OnDevice device(layer);
+    GuardedMatrix x(DType::bf16, 289, 2944, 0);
+    fill_activations(x, 289, 2944, random);
+    const Answers all = answers(*kernel, layer, x, 289);
+    int ran = 0;
+    for (const std::string_view tactic : kernel->tactics) {
+      for (const int64_t m : {33, 289}) {
+        const Ran result = device.run(*kernel, x, m, DType::bf16, 0, tactic);
+        // What makes no sense here, or does not exist for the format, is refused as a whole: NaN everywhere.
+        if (std::all_of(result.y.begin(), result.y.end(), [](double y) { return y != y; })) continue;
+        const Verdict verdict = judge(*kernel, layer.spec, all, DType::bf16, result);
+        EXPECT_EQ(verdict.wrong, 0) << kernel->name << " " << scheme << " " << tactic << ": " << verdict.first;
+        EXPECT_EQ(result.y, device.run(*kernel, x, m, DType::bf16, 0, tactic).y) << kernel->name << " " << tactic;
+        ++ran;
+      }
+    }
+    EXPECT_GT(ran, 10) << scheme;
+    std::cout << scheme << ", groups of " << group << ": " << ran << " runs of prefill tactics\n";
+  }
+}
+
 // Work is captured, replayed, and measured: no launch may allocate or wait.
 TEST(Case69, EveryKernelMayBeCapturedInAGraph) {
   std::mt19937_64 random(fresh_seed() + 4);
@@ -264,6 +305,12 @@ void check_case(const ShapeCase& c) {
 
 TEST(Case12, SmallBatchesOfANvfp4LayerWithManyScales) {
   check_case({"nvfp4 compressed-tensors", 4096, 11008, {1, 5, 32, 127, 128, 129}});
+}
+TEST(PrefillTails, RowsColumnsAndTokensOffEveryTile) {
+  check_case({"nvfp4 weight only", 73448, 2880, {33, 129}});
+  check_case({"nvfp4 weight only", 2056, 3696, {33, 129, 2001}});
+  check_case({"int4 packed", 2056, 2944, {33, 129, 2001}});
+  check_case({"mxfp4 weight only", 1032, 2880, {33, 129, 2001}});
 }
 TEST(Case20, OddBatchSizes) { check_case({"fp8 block", 4096, 7168, {1, 2, 3, 5, 6, 7, 9, 31, 33}}); }
 TEST(Case28, ATinyProjection) {

@@ -23,5 +23,9 @@ extern const Kernel sm80_nvfp4_w4a4_emulation;
 extern const Kernel sm80_nvfp4_w4a4_stream;
 extern const Kernel sm80_w4a8_emulation;
 extern const Kernel sm80_w8a16_fp8_emulation;
+extern const Kernel sm90_int4_w4a16_prefill;
+extern const Kernel sm90_mxfp4_prefill;
+extern const Kernel sm90_nvfp4_w4a16_prefill;
+extern const Kernel sm90_nvfp4_w4a4_prefill;
 
 }  // namespace gearshift

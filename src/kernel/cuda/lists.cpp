@@ -13,6 +13,8 @@ const ListEntry kHostReference{&reference_kernel, 1, 0, "float64 on the host: wh
 
 constexpr std::string_view kDecode =
     "reads every weight once, as it is stored; up to 16 tokens the arithmetic hides behind memory";
+constexpr std::string_view kPrefill =
+    "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
 constexpr std::string_view kUpgradedDevice =
     "activations are not rounded: more exact than the checkpoint asks for, so behind its own";
@@ -40,13 +42,16 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::mxfp4,
        {{&sm80_mxfp4_stream, 1, 16, kDecode},
+        {&sm90_mxfp4_prefill, 17, 0, kPrefill, true},
         {&sm80_mxfp4_emulation, 1, 0, kBaseline},
         {&sm80_fp4_emulation, 1, 0, kRest},
         kHostReference}},
       {cuda,
        Family::nvfp4_w4a4,
        {{&sm80_nvfp4_w4a4_stream, 1, 16, kDecode},
+        {&sm90_nvfp4_w4a4_prefill, 17, 0, kPrefill, true},
         {&sm80_nvfp4_w4a16_stream, 1, 16, kUpgradedDevice},
+        {&sm90_nvfp4_w4a16_prefill, 17, 0, kUpgradedDevice, true},
         {&sm80_nvfp4_w4a4_emulation, 1, 0, kBaseline},
         {&sm80_nvfp4_w4a16_emulation, 1, 0, kUpgradedDevice},
         {&sm80_fp4_emulation, 1, 0, kRest},
@@ -54,6 +59,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::nvfp4_w4a16,
        {{&sm80_nvfp4_w4a16_stream, 1, 16, kDecode},
+        {&sm90_nvfp4_w4a16_prefill, 17, 0, kPrefill, true},
         {&sm80_nvfp4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_fp4_emulation, 1, 0, kRest},
         kHostReference}},
@@ -61,6 +67,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::mixed_precision,
        {{&sm80_int4_w4a16_stream, 1, 16, kDecode},
+        {&sm90_int4_w4a16_prefill, 17, 0, kPrefill, true},
         {&sm80_int4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_mixed_precision_emulation, 1, 0, kRest},
         kHostReference}},

@@ -1,0 +1,59 @@
+// One launch of the prefill kernel, and the formats it exists for.
+#pragma once
+
+#include <cstdint>
+
+#include "device/tensor_map.h"
+
+namespace gearshift::cuda {
+
+// What belongs to a row of weights: of RowRecords, four words a row, or of arrays.
+struct PrefillRows {
+  const float* factors = nullptr;
+  const float* bias = nullptr;       // nullptr: none
+  const int32_t* columns = nullptr;  // of y; negative: of none
+  int step = 1;                      // elements from row to row, in each of them
+  int count = 0;
+};
+
+struct PrefillCall {
+  PrefillRows rows;
+  uint16_t* y = nullptr;                // bf16
+  int64_t y_stride = 0;                 // elements
+  const float* token_factor = nullptr;  // [M]; nullptr: 1
+  float* partials = nullptr;            // [block][rows of a tile][tokens of a tile]; only where tiles are shared
+  uint64_t* flags = nullptr;            // [block][4]
+  uint64_t ticket = 0;                  // what a set flag holds in this launch
+  int units = 0, m = 0;                 // units of 128 columns along K
+  int row_tiles = 0, token_tiles = 0;
+  int band = 8;              // token tiles that are walked together
+  int whole_tiles = 0;       // from the first on; the columns of the others are shared by all blocks in equal parts
+  float factor = 1;          // of every result, besides its row's
+  bool half_scales = false;  // 16-bit group scales are fp16, not bf16
+  // Scales per 128 columns: of rows of weights [row][unit], and of tokens [unit][token], where rows begin on 16 bytes
+  // and may be read a tile past their end.
+  const float *row_scales = nullptr, *token_scales = nullptr;
+  int64_t row_scale_step = 0, token_scale_step = 0;
+};
+
+// What a launch needs besides the call.
+struct PrefillLaunch {
+  int tactic = 0;  // of prefill_tactics, or prefill_row_tactics
+  int blocks = 0;
+  TensorMap x, weights;
+  void* stream = nullptr;
+};
+
+// Queues the launch; false: the device refuses it. It may start while the launch before it still runs.
+bool launch_prefill_nvfp4(const PrefillCall& call, const PrefillLaunch& launch);
+bool launch_prefill_mxfp4(const PrefillCall& call, const PrefillLaunch& launch);
+// By columns that share a scale: 128 and more, 64, 32.
+bool launch_prefill_int4_128(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
+bool launch_prefill_int4_64(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
+bool launch_prefill_int4_32(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
+// 8-bit codes of weights and tokens, row by row, multiplied as they are. fp8: with scales per 128 columns or without.
+bool launch_prefill_fp8_rows(const PrefillCall& call, const PrefillLaunch& launch);
+bool launch_prefill_fp8_blocks(const PrefillCall& call, const PrefillLaunch& launch);
+bool launch_prefill_int8_rows(const PrefillCall& call, const PrefillLaunch& launch);
+
+}  // namespace gearshift::cuda

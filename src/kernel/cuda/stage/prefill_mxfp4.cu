@@ -1,0 +1,9 @@
+#include "kernel/cuda/stage/prefill.cuh"
+
+namespace gearshift::cuda {
+
+bool launch_prefill_mxfp4(const PrefillCall& call, const PrefillLaunch& launch) {
+  return launch_prefill<Bf16Weights<Mxfp4Unit>, false>(call, launch);
+}
+
+}  // namespace gearshift::cuda
