@@ -6,6 +6,7 @@
 
 #include "kernel/cpu/isa.h"
 #include "kernel/cpu/multiply.h"
+#include "kernel/cpu/team.h"
 #include "kernel/output.h"
 #include "kernel/parts.h"
 #include "kernel/reference/activation.h"
@@ -133,7 +134,7 @@ void run(const RunArgs& args, ActivationUse use) {
     call.scratch.tensor_scale[version] =
         dynamic_tensor_scale(layer.scheme, args.x, weights.parts[static_cast<size_t>(version)], use, call.scratch.x);
   }
-#pragma omp parallel num_threads(args.threads)
+#pragma omp parallel num_threads(team_size(args.threads))
   {
     const int64_t thread = omp_get_thread_num();
     for (int64_t m0 = 0; m0 < m; m0 += kChunk) {

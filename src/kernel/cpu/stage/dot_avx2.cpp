@@ -87,6 +87,57 @@ GEARSHIFT_AVX2 void units(const ProductArgs& args) {
   }
 }
 
+// The same for one row of x and the codes of four panels.
+template <int Octets, bool XScales>
+GEARSHIFT_AVX2 void units_of_panels(const ProductArgs& args) {
+  const __m256i table =
+      _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(args.table->biased.data())));
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i one = _mm256_set1_epi16(1);
+  CodesOfPanels codes(args);
+  const auto* x = static_cast<const int32_t*>(args.x);
+  const int shift = shift_of(args.span);
+  int64_t unit = 0;
+  for (int64_t k = 0; k < args.columns; k += 8 * Octets, ++unit) {
+    __m256i sum[kOneRowPanels][2];
+#pragma GCC unroll 4
+    for (int p = 0; p < kOneRowPanels; ++p) {
+      sum[p][0] = sum[p][1] = _mm256_set1_epi32(args.correction[unit]);
+      prefetch_ahead<64 * Octets, kNearBytes>(codes.at[p]);
+    }
+    for (int octet = 0; octet < Octets; ++octet, x += 2) {
+      const __m256i first = _mm256_set1_epi32(x[0]), second = _mm256_set1_epi32(x[1]);
+#pragma GCC unroll 4
+      for (int p = 0; p < kOneRowPanels; ++p) {
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
+          const __m256i both = load(codes.at[p] + 32 * half);
+          dot4(sum[p][half], _mm256_shuffle_epi8(table, _mm256_and_si256(both, nibble)), first);
+          dot4(sum[p][half], _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(both, 4), nibble)), second);
+        }
+        codes.at[p] += 64;
+      }
+    }
+    const float* scales = args.scales + (k >> shift) * 16 * kOneRowPanels;
+#pragma GCC unroll 4
+    for (int p = 0; p < kOneRowPanels; ++p) {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        const int at = 16 * p + 8 * half;
+        __m256 value = _mm256_cvtepi32_ps(_mm256_madd_epi16(sum[p][half], one));
+        if constexpr (XScales) value = _mm256_mul_ps(value, _mm256_set1_ps(args.x_scales[unit]));
+        const __m256 total = _mm256_fmadd_ps(value, _mm256_loadu_ps(scales + at), _mm256_loadu_ps(args.sums + at));
+        _mm256_storeu_ps(args.sums + at, total);
+      }
+    }
+  }
+}
+
+void multiply_panels(const ProductArgs& args) {
+  if (args.span == 16) return units_of_panels<2, true>(args);
+  args.x_scales != nullptr ? units_of_panels<4, true>(args) : units_of_panels<4, false>(args);
+}
+
 template <bool Registers>
 void multiply(const ProductArgs& args) {
   with_rows<kMostRows>(args.w, [&]<int W>() {
@@ -117,7 +168,8 @@ GEARSHIFT_AVX2 void decode(const DecodeArgs& args) {
 
 }  // namespace
 
-Pieces dot_registers_avx2() {
+Pieces dot_registers_avx2(int64_t m) {
+  if (m == 1) return {kOneRowPanels, 1, 0, XOrder::dwords, Correction::halfwords, nullptr, multiply_panels};
   return {1, kMostRows, 0, XOrder::dwords, Correction::halfwords, nullptr, multiply<true>};
 }
 Pieces dot_panel_avx2() { return {1, kMostRows, 1, XOrder::dwords, Correction::halfwords, decode, multiply<false>}; }

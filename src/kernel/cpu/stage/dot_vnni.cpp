@@ -64,6 +64,48 @@ GEARSHIFT_VNNI void registers(const ProductArgs& args) {
   for (int m = 0; m < W; ++m) _mm512_storeu_ps(args.sums + 16 * m, sum[m]);
 }
 
+// The same for one row of x and the codes of four panels.
+template <bool XScales>
+GEARSHIFT_VNNI void registers_of_panels(const ProductArgs& args) {
+  const __m512i table =
+      _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(args.table->biased.data())));
+  const __m512i nibble = _mm512_set1_epi8(15);
+  CodesOfPanels codes(args);
+  const auto* x = static_cast<const int32_t*>(args.x);
+  __m512 sum[kOneRowPanels];
+#pragma GCC unroll 4
+  for (int p = 0; p < kOneRowPanels; ++p) sum[p] = _mm512_loadu_ps(args.sums + 16 * p);
+  const int64_t octets_of_span = args.span / 8;
+  int64_t octets = args.columns / 8;
+  for (int64_t span = 0; octets > 0; ++span, octets -= octets_of_span) {
+    __m512i dot[kOneRowPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kOneRowPanels; ++p) dot[p] = _mm512_set1_epi32(args.correction[span]);
+    for (int64_t octet = octets < octets_of_span ? octets : octets_of_span; octet > 0; --octet, x += 2) {
+      const __m512i first = _mm512_set1_epi32(x[0]), second = _mm512_set1_epi32(x[1]);
+#pragma GCC unroll 4
+      for (int p = 0; p < kOneRowPanels; ++p) {
+        prefetch_ahead<64, kNearBytes>(codes.at[p]);
+        const __m512i both = _mm512_loadu_si512(codes.at[p]);
+        dot4(dot[p], _mm512_shuffle_epi8(table, _mm512_and_si512(both, nibble)), first);
+        dot4(dot[p], _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble)), second);
+        codes.at[p] += 64;
+      }
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < kOneRowPanels; ++p) {
+      const __m512 scale = _mm512_loadu_ps(args.scales + (span * kOneRowPanels + p) * 16);
+      sum[p] = scaled<XScales>(sum[p], dot[p], args, span, scale);
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < kOneRowPanels; ++p) _mm512_storeu_ps(args.sums + 16 * p, sum[p]);
+}
+
+void multiply_panels(const ProductArgs& args) {
+  args.x_scales != nullptr ? registers_of_panels<true>(args) : registers_of_panels<false>(args);
+}
+
 void multiply_registers(const ProductArgs& args) {
   with_rows<kRegisterRows>(
       args.w, [&]<int W>() { args.x_scales != nullptr ? registers<W, true>(args) : registers<W, false>(args); });
@@ -137,7 +179,8 @@ GEARSHIFT_VNNI void decode(const DecodeArgs& args) {
 
 }  // namespace
 
-Pieces dot_registers_vnni() {
+Pieces dot_registers_vnni(int64_t m) {
+  if (m == 1) return {kOneRowPanels, 1, 0, XOrder::dwords, Correction::span, nullptr, multiply_panels};
   return {1, kRegisterRows, 0, XOrder::dwords, Correction::span, nullptr, multiply_registers};
 }
 Pieces dot_panel_vnni() { return {2, kPanelRowsOfX, 1, XOrder::dwords, Correction::span, decode, multiply_panel}; }

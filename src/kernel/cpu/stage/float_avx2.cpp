@@ -104,6 +104,60 @@ GEARSHIFT_AVX2 void registers(const ProductArgs& args) {
   }
 }
 
+// The same for one row of x and the codes of four panels.
+template <bool Zeros>
+GEARSHIFT_AVX2 void registers_of_panels(const ProductArgs& args) {
+  const ByteTables tables = byte_tables(*args.table);
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const CodesOfPanels codes(args);
+  for (int64_t first = 0, span = 0; first < args.columns; first += args.span, ++span) {
+    const int64_t octets = (args.columns - first < args.span ? args.columns - first : args.span) / 8;
+    for (int half = 0; half < 2; ++half) {
+      const auto* x = static_cast<const float*>(args.x) + first;
+      const int64_t rows = span * 16 * kOneRowPanels + 8 * half;
+      __m256 sum[kOneRowPanels][2];
+#pragma GCC unroll 4
+      for (int p = 0; p < kOneRowPanels; ++p) sum[p][0] = sum[p][1] = _mm256_setzero_ps();
+      for (int64_t octet = 0; octet < octets; ++octet, x += 8) {
+        const int64_t at = (first + 8 * octet) * 8 + 32 * half;
+#pragma GCC unroll 4
+        for (int p = 0; p < kOneRowPanels; ++p) {
+          if (half == 0) prefetch_ahead<64, kNearBytes>(codes.at[p] + at);
+          const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes.at[p] + at));
+          __m256 zero[2];
+          if constexpr (Zeros) {
+            const __m256 zeros = _mm256_loadu_ps(args.zeros + rows + 16 * p);
+            zero[0] = _mm256_unpacklo_ps(zeros, zeros);
+            zero[1] = _mm256_unpackhi_ps(zeros, zeros);
+          }
+#pragma GCC unroll 2
+          for (int four = 0; four < 2; ++four) {
+            __m256 weight[4];
+            widen(_mm256_and_si256(four == 0 ? both : _mm256_srli_epi16(both, 4), nibble), tables, weight);
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; ++i) {
+              const auto* pair = reinterpret_cast<const double*>(x + 2 * (2 * four + i / 2));
+              __m256 value = weight[i];
+              if constexpr (Zeros) value = _mm256_sub_ps(value, zero[i % 2]);
+              sum[p][i % 2] = _mm256_fmadd_ps(value, _mm256_castpd_ps(_mm256_broadcast_sd(pair)), sum[p][i % 2]);
+            }
+          }
+        }
+      }
+#pragma GCC unroll 4
+      for (int p = 0; p < kOneRowPanels; ++p) {
+        float* to = args.sums + 16 * p + 8 * half;
+        const __m256 scale = _mm256_loadu_ps(args.scales + rows + 16 * p);
+        _mm256_storeu_ps(to, _mm256_fmadd_ps(_mm256_hadd_ps(sum[p][0], sum[p][1]), scale, _mm256_loadu_ps(to)));
+      }
+    }
+  }
+}
+
+void multiply_panels(const ProductArgs& args) {
+  args.zeros != nullptr ? registers_of_panels<true>(args) : registers_of_panels<false>(args);
+}
+
 void multiply_registers(const ProductArgs& args) {
   with_rows<kRegisterRows>(
       args.w, [&]<int W>() { args.zeros != nullptr ? registers<W, true>(args) : registers<W, false>(args); });
@@ -175,7 +229,8 @@ GEARSHIFT_AVX2 void decode(const DecodeArgs& args) {
 
 }  // namespace
 
-Pieces float_registers_avx2() {
+Pieces float_registers_avx2(int64_t m) {
+  if (m == 1) return {kOneRowPanels, 1, 0, XOrder::float_pairs, Correction::span, nullptr, multiply_panels};
   return {1, kRegisterRows, 0, XOrder::float_pairs, Correction::span, nullptr, multiply_registers};
 }
 Pieces float_panel_avx2() { return {1, kPanelRowsOfX, 4, XOrder::floats, Correction::span, decode, multiply_panel}; }

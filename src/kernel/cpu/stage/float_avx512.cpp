@@ -72,6 +72,65 @@ GEARSHIFT_AVX512 void registers(const ProductArgs& args) {
   }
 }
 
+// The same for one row of x and the codes of four panels.
+template <bool Zeros, int I>
+GEARSHIFT_AVX512 inline __attribute__((always_inline)) void nibble_of_panels(const __m512i (&codes)[kOneRowPanels],
+                                                                             __m512 table,
+                                                                             const __m512 (&zero)[kOneRowPanels],
+                                                                             const float* x,
+                                                                             __m512 (&sum)[kOneRowPanels]) {
+  const __m512 value = _mm512_set1_ps(x[kColumnOfNibble[I]]);
+#pragma GCC unroll 4
+  for (int p = 0; p < kOneRowPanels; ++p) {
+    __m512 weight = value_of<I>(codes[p], table);
+    if constexpr (Zeros) weight = _mm512_sub_ps(weight, zero[p]);
+    sum[p] = _mm512_fmadd_ps(weight, value, sum[p]);
+  }
+}
+
+template <bool Zeros>
+GEARSHIFT_AVX512 void registers_of_panels(const ProductArgs& args) {
+  const __m512 table = _mm512_load_ps(args.table->value.data());
+  CodesOfPanels codes(args);
+  const auto* x = static_cast<const float*>(args.x);
+  for (int64_t first = 0, span = 0; first < args.columns; first += args.span, ++span) {
+    __m512 zero[kOneRowPanels], sum[kOneRowPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kOneRowPanels; ++p) {
+      zero[p] = Zeros ? _mm512_loadu_ps(args.zeros + (span * kOneRowPanels + p) * 16) : _mm512_setzero_ps();
+      sum[p] = _mm512_setzero_ps();
+    }
+    int64_t octets = (args.columns - first < args.span ? args.columns - first : args.span) / 8;
+    for (; octets > 0; --octets, x += 8) {
+      __m512i both[kOneRowPanels];
+#pragma GCC unroll 4
+      for (int p = 0; p < kOneRowPanels; ++p) {
+        prefetch_ahead<64, kNearBytes>(codes.at[p]);
+        both[p] = _mm512_loadu_si512(codes.at[p]);
+        codes.at[p] += 64;
+      }
+      nibble_of_panels<Zeros, 0>(both, table, zero, x, sum);
+      nibble_of_panels<Zeros, 1>(both, table, zero, x, sum);
+      nibble_of_panels<Zeros, 2>(both, table, zero, x, sum);
+      nibble_of_panels<Zeros, 3>(both, table, zero, x, sum);
+      nibble_of_panels<Zeros, 4>(both, table, zero, x, sum);
+      nibble_of_panels<Zeros, 5>(both, table, zero, x, sum);
+      nibble_of_panels<Zeros, 6>(both, table, zero, x, sum);
+      nibble_of_panels<Zeros, 7>(both, table, zero, x, sum);
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < kOneRowPanels; ++p) {
+      float* to = args.sums + 16 * p;
+      const __m512 scale = _mm512_loadu_ps(args.scales + (span * kOneRowPanels + p) * 16);
+      _mm512_storeu_ps(to, _mm512_fmadd_ps(sum[p], scale, _mm512_loadu_ps(to)));
+    }
+  }
+}
+
+void multiply_panels(const ProductArgs& args) {
+  args.zeros != nullptr ? registers_of_panels<true>(args) : registers_of_panels<false>(args);
+}
+
 void multiply_registers(const ProductArgs& args) {
   with_rows<kRegisterRows>(
       args.w, [&]<int W>() { args.zeros != nullptr ? registers<W, true>(args) : registers<W, false>(args); });
@@ -286,7 +345,8 @@ void multiply_amx(const ProductArgs& args) {
 
 }  // namespace
 
-Pieces float_registers_avx512() {
+Pieces float_registers_avx512(int64_t m) {
+  if (m == 1) return {kOneRowPanels, 1, 0, XOrder::floats, Correction::span, nullptr, multiply_panels};
   return {1, kRegisterRows, 0, XOrder::floats, Correction::span, nullptr, multiply_registers};
 }
 Pieces float_panel_avx512() { return {2, kPanelRowsOfX, 4, XOrder::floats, Correction::span, decode, multiply_panel}; }

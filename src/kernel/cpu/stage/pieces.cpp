@@ -5,17 +5,17 @@ namespace gearshift {
 #if defined(__x86_64__)
 
 // Without VNNI the 256-bit multipliers serve AVX-512 too.
-Pieces dot_registers(Isa isa) {
-  if (isa_covers(isa, Isa::avx512_vnni)) return dot_registers_vnni();
-  return isa_covers(isa, Isa::avx2) ? dot_registers_avx2() : dot_panel_portable();
+Pieces dot_registers(Isa isa, int64_t m) {
+  if (isa_covers(isa, Isa::avx512_vnni)) return dot_registers_vnni(m);
+  return isa_covers(isa, Isa::avx2) ? dot_registers_avx2(m) : dot_panel_portable();
 }
 Pieces dot_panel(Isa isa) {
   if (isa_covers(isa, Isa::avx512_vnni)) return dot_panel_vnni();
   return isa_covers(isa, Isa::avx2) ? dot_panel_avx2() : dot_panel_portable();
 }
-Pieces float_registers(Isa isa) {
-  if (isa_covers(isa, Isa::avx512)) return float_registers_avx512();
-  return isa_covers(isa, Isa::avx2) ? float_registers_avx2() : float_panel_portable();
+Pieces float_registers(Isa isa, int64_t m) {
+  if (isa_covers(isa, Isa::avx512)) return float_registers_avx512(m);
+  return isa_covers(isa, Isa::avx2) ? float_registers_avx2(m) : float_panel_portable();
 }
 Pieces float_panel(Isa isa, bool bf16) {
   if (bf16 && isa_covers(isa, Isa::amx)) return bf16_panel_amx();
@@ -26,9 +26,9 @@ Pieces float_panel(Isa isa, bool bf16) {
 
 #else
 
-Pieces dot_registers(Isa) { return dot_panel_portable(); }
+Pieces dot_registers(Isa, int64_t) { return dot_panel_portable(); }
 Pieces dot_panel(Isa) { return dot_panel_portable(); }
-Pieces float_registers(Isa) { return float_panel_portable(); }
+Pieces float_registers(Isa, int64_t) { return float_panel_portable(); }
 Pieces float_panel(Isa, bool) { return float_panel_portable(); }
 
 #endif

@@ -57,7 +57,9 @@ struct DecodeArgs {
 };
 
 struct ProductArgs {
-  const uint8_t* weights;  // codes at the block, or the decoded panel
+  const uint8_t* weights;  // codes of the first panel at the block, or the decoded panel
+  int64_t panel_stride;    // of codes: bytes to the same place of the next panel
+  int64_t panels;          // of codes: those that are there
   const float* scales;     // [span][rows], rows = 16 * Pieces::panels; nullptr where the panel has them inside
   const float* zeros;      // [span][rows]; nullptr: none, or inside the panel
   int64_t span;            // columns per scale, a power of two, at most kBlockColumns
@@ -85,11 +87,22 @@ struct Pieces {
   int64_t rows() const { return 16 * panels; }
 };
 
-// Integer dots of codes: |x| <= 12 where the table's codes reach 24, int8 where they stop at 15.
-Pieces dot_registers(Isa isa);
+// For a single row of x, four panels side by side take the place of its other rows: more sums are in flight, and more
+// streams of codes.
+inline constexpr int kOneRowPanels = 4;
+struct CodesOfPanels {
+  const uint8_t* at[kOneRowPanels];
+  // Missing panels read the first.
+  explicit CodesOfPanels(const ProductArgs& args) {
+    for (int p = 0; p < kOneRowPanels; ++p) at[p] = args.weights + (p < args.panels ? p * args.panel_stride : 0);
+  }
+};
+
+// Integer dots of codes: |x| <= 12 where the table's codes reach 24, int8 where they stop at 15. For m rows of x.
+Pieces dot_registers(Isa isa, int64_t m);
 Pieces dot_panel(Isa isa);
 // Exact activations: fp32, or bf16 where `bf16` says that x is exact in it and the processor multiplies it.
-Pieces float_registers(Isa isa);
+Pieces float_registers(Isa isa, int64_t m);
 Pieces float_panel(Isa isa, bool bf16);
 
 // Scales of `groups` groups of one panel, checkpoint type -> fp32, to out[g * stride + r].
@@ -103,13 +116,13 @@ inline int shift_of(int64_t span) { return std::countr_zero(static_cast<uint64_t
 Pieces dot_panel_portable();
 Pieces float_panel_portable();
 #if defined(__x86_64__)
-Pieces dot_registers_avx2();
+Pieces dot_registers_avx2(int64_t m);
 Pieces dot_panel_avx2();
-Pieces float_registers_avx2();
+Pieces float_registers_avx2(int64_t m);
 Pieces float_panel_avx2();
-Pieces dot_registers_vnni();
+Pieces dot_registers_vnni(int64_t m);
 Pieces dot_panel_vnni();
-Pieces float_registers_avx512();
+Pieces float_registers_avx512(int64_t m);
 Pieces float_panel_avx512();
 Pieces bf16_panel_avx512();
 Pieces bf16_panel_amx();

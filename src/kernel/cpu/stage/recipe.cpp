@@ -9,6 +9,7 @@
 #include "kernel/cpu/isa.h"
 #include "kernel/cpu/stage/results.h"
 #include "kernel/cpu/stage/tiles.h"
+#include "kernel/cpu/team.h"
 #include "kernel/layout/nibbles_rows16.h"
 #include "kernel/output.h"
 #include "kernel/parts.h"
@@ -51,14 +52,14 @@ const NibbleTable& table_of(const WeightScheme& weight) {
 
 bool integers(Route route) { return route == Route::dot_registers || route == Route::dot_panel; }
 
-Pieces pieces_of(Route route, Isa isa, bool bf16) {
+Pieces pieces_of(Route route, Isa isa, bool bf16, int64_t m) {
   switch (route) {
     case Route::dot_registers:
-      return dot_registers(isa);
+      return dot_registers(isa, m);
     case Route::dot_panel:
       return dot_panel(isa);
     case Route::float_registers:
-      return float_registers(isa);
+      return float_registers(isa, m);
     case Route::float_panel:
       break;
   }
@@ -230,6 +231,8 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
       const int64_t base = tile * shape.tile_rows;
       ProductArgs product;
       product.weights = weights;
+      product.panel_stride = call.at.panel_bytes();
+      product.panels = item.panels;
       product.scales = scratch.scales;
       product.zeros = zeros;
       product.span = shape.span;
@@ -309,7 +312,7 @@ int64_t recipe_workspace(const Recipe& recipe, const LayerSpec& layer, int64_t m
   const NibblesRows16 at(layer);
   int64_t most = recipe.uneven != nullptr && at.ordered ? recipe.uneven->workspace_bytes(layer, m, threads) : 0;
   for (const bool bf16 : {false, true}) {
-    const Pieces pieces = pieces_of(recipe.route, active_isa(), bf16);
+    const Pieces pieces = pieces_of(recipe.route, active_isa(), bf16, m);
     Scratch scratch;
     const TileShape shape = tile_shape(recipe, pieces, layer, at, chunk_rows(m));
     most =
@@ -326,7 +329,7 @@ void run_recipe(const Recipe& recipe, const RunArgs& args) {
   const NibblesRows16 at(layer);
   if (any_uneven(at, args)) return recipe.uneven->run(args);
   const Isa isa = active_isa();
-  const Pieces pieces = pieces_of(recipe.route, isa, exact_in_bf16(layer.scheme, recipe.use, args.x.dtype));
+  const Pieces pieces = pieces_of(recipe.route, isa, exact_in_bf16(layer.scheme, recipe.use, args.x.dtype), m);
   const NibbleTable& table = table_of(layer.scheme.weight);
   const int64_t chunk = chunk_rows(m);
   const int64_t versions = versions_of(recipe, layer);
@@ -336,7 +339,7 @@ void run_recipe(const Recipe& recipe, const RunArgs& args) {
   const bool doubled = integers(recipe.route) && table.most == 24;
   const Call call{recipe, args, at, pieces, isa, table, doubled ? 0.25 : 1.0};
   const auto version_of = [&](size_t part) { return at.ordered ? part : activation_version(weights, part, versions); };
-#pragma omp parallel num_threads(args.threads)
+#pragma omp parallel num_threads(team_size(args.threads))
   {
     const ThreadScratch own = scratch.of(omp_get_thread_num());
     for (int64_t m0 = 0; m0 < m; m0 += chunk) {

@@ -14,6 +14,7 @@
 #include "kernel/cpu/stage/pieces.h"
 #include "kernel/cpu/stage/results.h"
 #include "kernel/cpu/stage/wide_x.h"
+#include "kernel/cpu/team.h"
 #include "kernel/output.h"
 #include "kernel/parts.h"
 #include "kernel/reference/activation.h"
@@ -347,7 +348,7 @@ void run_wide(const RunArgs& args) {
   const WideCall call = wide_call(args, *weights.spec, args.x.dtype, m);
   WideScratch s;
   carve_wide(call, args.threads, args.workspace.data(), s);
-#pragma omp parallel num_threads(args.threads)
+#pragma omp parallel num_threads(team_size(args.threads))
   {
     Carver carver(s.thread + omp_get_thread_num() * s.thread_bytes);
     const WideThread own = carve_thread(call, carver);

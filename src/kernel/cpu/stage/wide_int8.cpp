@@ -70,6 +70,39 @@ void multiply_avx2(const WideArgs& args) {
   with_rows<kMaddRows>(args.w, [&]<int W>() { multiply_madd<W, W <= 2 ? 4 : 2>(args); });
 }
 
+// One row of x and the codes of two panels.
+constexpr int kMaddPanels = 2;
+
+GEARSHIFT_AVX2 void multiply_madd_panels(const WideArgs& args) {
+  const uint8_t* weights[kMaddPanels] = {args.weights, args.weights + (args.panels > 1 ? args.stride : 0)};
+  const auto* x = static_cast<const int64_t*>(args.x);
+  __m256i sum[kMaddPanels][4];
+#pragma GCC unroll 2
+  for (int p = 0; p < kMaddPanels; ++p) {
+#pragma GCC unroll 4
+    for (int four = 0; four < 4; ++four) sum[p][four] = _mm256_setzero_si256();
+  }
+  for (int64_t column = 0; column < args.columns; column += 4, ++x) {
+    const __m256i value = _mm256_set1_epi64x(*x);
+#pragma GCC unroll 2
+    for (int p = 0; p < kMaddPanels; ++p) {
+      prefetch_ahead<64, 2 * kNearBytes>(weights[p]);
+#pragma GCC unroll 4
+      for (int four = 0; four < 4; ++four) add_products(sum[p][four], words_of(weights[p] + 16 * four), value);
+      weights[p] += 64;
+    }
+  }
+#pragma GCC unroll 2
+  for (int p = 0; p < kMaddPanels; ++p) {
+#pragma GCC unroll 2
+    for (int pair = 0; pair < 4; pair += 2) {
+      auto* to = reinterpret_cast<__m256i*>(static_cast<int32_t*>(args.sums) + kWideRows * p + 4 * pair);
+      const __m256i rows = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum[p][pair], sum[p][pair + 1]), 0xd8);
+      _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), rows));
+    }
+  }
+}
+
 // ---- AVX-512 VNNI ---------------------------------------------------------------------------------------------------
 
 // 14 x 2 sums, two vectors of weights, one of x: 31 of 32 registers.
@@ -124,6 +157,8 @@ WidePieces wide_int8_avx2() {
   pieces.x = WideX::int16_fours;
   pieces.integers = true;
   pieces.multiply = multiply_avx2;
+  pieces.multiply_one = multiply_madd_panels;
+  pieces.one_panels = kMaddPanels;
   pieces.block = kMaddBlock;
   return pieces;
 }

@@ -21,7 +21,7 @@ namespace gearshift {
 // How far ahead of their use codes are fetched: the hardware alone follows such loops too late.
 inline constexpr int64_t kPrefetchBytes = 4096;
 // The same where several streams are read side by side.
-inline constexpr int64_t kNearBytes = 2048;
+inline constexpr int64_t kNearBytes = 512;
 
 template <int Bytes, int64_t Ahead = kPrefetchBytes>
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* at) {
