@@ -42,7 +42,8 @@ std::optional<PrefillSchedule> schedule_prefill(const PrefillTable& table, int t
   const int64_t row_tiles = divided_up(size.rows, prefill_rows(t) * t.multicast);
   const int64_t token_tiles = divided_up(size.m, t.tokens), tiles = row_tiles * token_tiles;
   const int64_t stages = divided_up(size.units, t.units), rounds = tiles / workers;
-  if (stages < t.split) return std::nullopt;
+  // The blocks of a cluster that shares columns meet once, at the end of their only tile.
+  if (t.split > 1 && (stages < t.split || tiles > workers)) return std::nullopt;
   PrefillSchedule schedule;
   schedule.tactic = tactic;
   schedule.row_tiles = static_cast<int>(row_tiles);
