@@ -29,7 +29,7 @@ struct PrefillTactic {
   int warpgroups;  // that multiply; one more copies
   int batch;       // steps of 32 bytes of K that are decoded at once
   int units;       // of 128 columns per stage
-  int split;       // 2: the two blocks of a cluster share the columns of a tile
+  int split;       // 2: the two blocks of a cluster share the columns of a tile, their only one
   int multicast;  // 2: the two blocks of a cluster have neighbouring rows, and each fetches half of the tokens for both
   bool everywhere;  // also for formats that are rarely met
   PrefillCost whole, shared;

@@ -51,7 +51,9 @@ TEST(PrefillWork, EveryStageOfEveryTileIsComputedOnceAndReachesItsEnd) {
     ASSERT_LE(schedule.blocks, cuda::prefill_most_blocks);
     const int workers = schedule.blocks / cluster, tiles = call.row_tiles * call.token_tiles;
     // Warpgroups that copy and warpgroups that multiply meet once in such a cluster: a second tile would never end.
-    if (t.split > 1) ASSERT_LE(tiles, workers);
+    if (t.split > 1) {
+      ASSERT_LE(tiles, workers);
+    }
     // A tile's stages in order: how far they are computed, by which worker last, and whether that was its end.
     std::vector<int> seen(static_cast<size_t>(tiles) * static_cast<size_t>(stages));
     for (int worker = 0; worker < workers; ++worker) {
