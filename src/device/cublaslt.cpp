@@ -62,7 +62,22 @@ struct CublasLt {
 };
 
 cudaDataType_t type_of(DType dtype) {
-  return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
+  switch (dtype) {
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::f8_e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::f4:
+      return CUDA_R_4F_E2M1;
+    case DType::i8:
+      return CUDA_R_8I;
+    case DType::i32:
+      return CUDA_R_32I;
+    default:
+      return CUDA_R_32F;
+  }
 }
 
 struct Descriptors {
@@ -70,15 +85,38 @@ struct Descriptors {
   cublasLtMatrixLayoutOpaque_t a, b, d;
 };
 
+bool describe_scales(const CublasLt& lt, const Product& p, Descriptors& out) {
+  if (p.scales == ProductScales::none) return true;
+  struct Modes {
+    cublasLtMatmulMatrixScale_t a, b;
+  };
+  const Modes modes = p.scales == ProductScales::outer ? Modes{CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F,
+                                                               CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F}
+                      : p.scales == ProductScales::block128
+                          ? Modes{CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F, CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F}
+                      : p.scales == ProductScales::vec16
+                          ? Modes{CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3, CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3}
+                          : Modes{CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0, CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0};
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    return lt.desc_set(&out.operation, attribute, &value, sizeof value) == CUBLAS_STATUS_SUCCESS;
+  };
+  return set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes.a) && set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes.b) &&
+         set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.a_scales) && set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.b_scales);
+}
+
 // Column-major on paper: D'[n,m] = A'[k,n]^T * B'[k,m], so that all three matrices are those of row-major callers.
 bool describe(const CublasLt& lt, const Product& p, Descriptors& out) {
-  const bool wide = p.operand == DType::f32;
-  const cublasComputeType_t compute = wide ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  const bool integer = p.operand == DType::i8;
+  const cublasComputeType_t compute = integer                   ? CUBLAS_COMPUTE_32I
+                                      : p.operand == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                : CUBLAS_COMPUTE_32F;
   const cublasOperation_t transposed = CUBLAS_OP_T;
   const auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
-  return lt.desc_init(&out.operation, sizeof out.operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+  return lt.desc_init(&out.operation, sizeof out.operation, compute, integer ? CUDA_R_32I : CUDA_R_32F) ==
+             CUBLAS_STATUS_SUCCESS &&
          lt.desc_set(&out.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed) ==
              CUBLAS_STATUS_SUCCESS &&
+         describe_scales(lt, p, out) &&
          lt.layout_init(&out.a, sizeof out.a, type_of(p.operand), size(p.k), size(p.n), p.a_stride) ==
              CUBLAS_STATUS_SUCCESS &&
          lt.layout_init(&out.b, sizeof out.b, type_of(p.operand), size(p.k), size(p.m), p.b_stride) ==
@@ -92,6 +130,7 @@ bool describe(const CublasLt& lt, const Product& p, Descriptors& out) {
 struct KnownAlgorithm {
   int64_t n = 0, k = 0, m = 0, a_stride = 0, b_stride = 0, d_stride = 0;
   DType operand = DType::bf16, out = DType::bf16;
+  ProductScales scales = ProductScales::none;
   uintptr_t alignment = 0;
   int64_t workspace = 0;
   cublasLtMatmulAlgo_t algorithm{};
@@ -111,8 +150,8 @@ const cublasLtMatmulAlgo_t* choose(const CublasLt& lt, const Product& p, Descrip
   const uintptr_t alignment = (uintptr_t{aligned[0]} << 40) | (uintptr_t{aligned[1]} << 20) | aligned[2];
   for (const KnownAlgorithm& k : known) {
     if (k.n == p.n && k.k == p.k && k.m == p.m && k.a_stride == p.a_stride && k.b_stride == p.b_stride &&
-        k.d_stride == p.d_stride && k.operand == p.operand && k.out == p.out && k.alignment == alignment &&
-        k.workspace == p.workspace_bytes)
+        k.d_stride == p.d_stride && k.operand == p.operand && k.out == p.out && k.scales == p.scales &&
+        k.alignment == alignment && k.workspace == p.workspace_bytes)
       return &k.algorithm;
   }
   cublasLtMatmulPreferenceOpaque_t preference;
@@ -134,7 +173,8 @@ const cublasLtMatmulAlgo_t* choose(const CublasLt& lt, const Product& p, Descrip
       count == 0)
     return nullptr;
   KnownAlgorithm& k = known[next++ % kept];
-  k = {p.n, p.k, p.m, p.a_stride, p.b_stride, p.d_stride, p.operand, p.out, alignment, p.workspace_bytes, result.algo};
+  k = {p.n,       p.k,   p.m,      p.a_stride, p.b_stride,        p.d_stride,
+       p.operand, p.out, p.scales, alignment,  p.workspace_bytes, result.algo};
   return &k.algorithm;
 }
 
@@ -156,9 +196,22 @@ bool multiply(const Product& p) {
   const cublasLtMatmulAlgo_t* algorithm = choose(*lt, p, descriptors);
   if (algorithm == nullptr) return false;
   const float zero = 0;
-  return lt->matmul(lt->handle, &descriptors.operation, &p.alpha, p.a, &descriptors.a, p.b, &descriptors.b, &zero, p.d,
+  const int32_t one_integer = 1, zero_integer = 0;
+  const bool integer = p.operand == DType::i8;
+  const void *alpha = &p.alpha, *beta = &zero;
+  if (integer) {
+    alpha = &one_integer;
+    beta = &zero_integer;
+  }
+  return lt->matmul(lt->handle, &descriptors.operation, alpha, p.a, &descriptors.a, p.b, &descriptors.b, beta, p.d,
                     &descriptors.d, p.d, &descriptors.d, algorithm, p.workspace, static_cast<size_t>(p.workspace_bytes),
                     static_cast<cudaStream_t>(p.stream)) == CUBLAS_STATUS_SUCCESS;
+}
+
+bool has_algorithm(const Product& p) {
+  const CublasLt* lt = CublasLt::get();
+  Descriptors descriptors;
+  return lt != nullptr && describe(*lt, p, descriptors) && choose(*lt, p, descriptors) != nullptr;
 }
 
 #else
@@ -166,6 +219,7 @@ bool multiply(const Product& p) {
 bool has_cublaslt() { return false; }
 std::string cublaslt_version() { return ""; }
 bool multiply(const Product&) { return false; }
+bool has_algorithm(const Product&) { return false; }
 
 #endif
 

@@ -24,6 +24,8 @@ struct Limits {
 };
 const Limits& limits();
 
+// Memory of the device in use that is not taken; 0: unknown.
+uint64_t free_bytes();
 Result<void> fill(void* device, uint8_t byte, size_t bytes);
 // From device memory to device memory.
 Result<void> copy(void* to, const void* from, size_t bytes);

@@ -74,6 +74,11 @@ Result<void> use_device(const DeviceProfile& device) {
 
 namespace cuda {
 
+uint64_t free_bytes() {
+  size_t free = 0, all = 0;
+  return cudaMemGetInfo(&free, &all) == cudaSuccess ? free : 0;
+}
+
 Result<void> fill(void* device, uint8_t byte, size_t bytes) {
   if (bytes == 0) return {};
   return checked(cudaMemset(device, byte, bytes), "filling memory");
@@ -180,6 +185,7 @@ Result<void> use_device(const DeviceProfile& device) {
 
 namespace cuda {
 
+uint64_t free_bytes() { return 0; }
 Result<void> fill(void*, uint8_t, size_t) { return no_cuda_code(); }
 Result<void> copy(void*, const void*, size_t) { return no_cuda_code(); }
 Result<void> synchronize() { return no_cuda_code(); }

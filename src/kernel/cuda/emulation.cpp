@@ -99,10 +99,9 @@ class PackedPart {
     alpha_ = stored.factor();
     if (&layout == &code_rows) {
       rows_ = code_rows_of(layer_);
-      const bool one_a_tensor = layer_.scheme.quantized && rows_.scales < 0;
-      if (one_a_tensor) alpha_ *= stored.scale(0, 0);
-      const Grouping::Kind kind = layer_.scheme.weight.grouping.kind;
-      scale_in_results_ = rows_.scales >= 0 && (kind == Grouping::Kind::row || kind == Grouping::Kind::whole_row);
+      if (!layer_.scheme.quantized || rows_.scales >= 0) return;
+      factor_in_results_ = layer_.scheme.weight.grouping.kind != Grouping::Kind::tensor;
+      alpha_ = factor_in_results_ ? 1 : alpha_ * stored.scale(0, 0);
       return;
     }
     if (&layout == &nvfp4_rows16_mma) {
@@ -118,7 +117,8 @@ class PackedPart {
   // What results of the whole part are multiplied by, besides row_factor.
   double alpha() const { return alpha_; }
   const float* row_factor(int64_t r0) const {
-    return scale_in_results_ ? reinterpret_cast<const float*>(args_.packed + rows_.scales) + first_row_ + r0 : nullptr;
+    if (!factor_in_results_) return nullptr;
+    return reinterpret_cast<const float*>(args_.packed + rows_.factors) + first_row_ + r0;
   }
   const float* bias(int64_t r0) const {
     if (!layer_.bias) return nullptr;
@@ -129,6 +129,12 @@ class PackedPart {
   const float* pre_scale() const {
     if (unit_bytes_ != 0 || rows_.pre_scale < 0) return nullptr;
     return reinterpret_cast<const float*>(args_.packed + rows_.pre_scale) + static_cast<int64_t>(part_) * layer_.k;
+  }
+  // In which order x meets the columns of the weights; nullptr: their own.
+  const int32_t* gather() const {
+    const int64_t order_at = &layout_ == &int4_rows16_mma ? int4_column_order_at(layer_) : -1;
+    if (order_at < 0) return nullptr;
+    return reinterpret_cast<const int32_t*>(args_.packed + order_at) + static_cast<int64_t>(part_) * layer_.k;
   }
   // Stored floats of the right type need no panel: where they begin, and elements from row to row.
   const void* as_it_is(DType element, int64_t r0, int64_t* stride) const {
@@ -161,10 +167,11 @@ class PackedPart {
     p.codes = args_.packed + (first_row_ + r0) * rows_.row_bytes;
     p.row_bytes = rows_.row_bytes;
     p.code = code();
-    const int64_t first_scale = (first_row_ + r0) * rows_.groups;
-    if (rows_.scales >= 0 && !scale_in_results_)
-      p.scales = reinterpret_cast<const float*>(args_.packed + rows_.scales) + first_scale;
-    if (rows_.zeros >= 0) p.zeros = reinterpret_cast<const int16_t*>(args_.packed + rows_.zeros) + first_scale;
+    if (rows_.scales >= 0) p.scales = args_.packed + rows_.scales + (first_row_ + r0) * rows_.scale_row_bytes;
+    p.scale_row_bytes = rows_.scale_row_bytes;
+    p.exponents = rows_.exponents;
+    if (rows_.zeros >= 0)
+      p.zeros = reinterpret_cast<const int16_t*>(args_.packed + rows_.zeros) + (first_row_ + r0) * rows_.groups;
     if (rows_.index >= 0)
       p.index = reinterpret_cast<const int32_t*>(args_.packed + rows_.index) + static_cast<int64_t>(part_) * layer_.k;
     p.groups = rows_.groups;
@@ -210,7 +217,7 @@ class PackedPart {
   int64_t unit_bytes_ = 0;  // 0: code_rows
   CodeRows rows_;
   double alpha_ = 1;
-  bool scale_in_results_ = false;
+  bool factor_in_results_ = false;
 };
 
 // Rows [m0, m0 + rows) of x against one part.
@@ -295,10 +302,10 @@ void run_emulation(const RunArgs& args, ActivationUse use, const Layout& layout)
     for (size_t part = 0; part < weights.parts.size(); ++part) {
       const PackedPart packed(args, layout, part, first_row, first_slab);
       const size_t version = activation_version(weights, part, versions);
-      if (version == part || (versions == 1 && part == 0)) {
+      if (version == part || (versions == 1 && part == 0) || packed.gather() != nullptr) {
         if (!cuda::make_operand(args, needs, part, m0, rows, packed.pre_scale(),
                                 scratch.operands + static_cast<int64_t>(version) * scratch.operand_stride,
-                                operands[version]))
+                                operands[version], packed.gather()))
           return cuda::failed(args);
       }
       if (!multiply_part(args, packed, g, scratch, operands[version], part, m0, rows)) return cuda::failed(args);

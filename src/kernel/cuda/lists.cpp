@@ -16,6 +16,9 @@ constexpr std::string_view kDecode =
 constexpr std::string_view kPrefill =
     "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
+constexpr std::string_view kLibrary = "codes by codes at the full rate of 8-bit tensor cores; from 17 tokens on";
+constexpr std::string_view kBlockScaled =
+    "tensor cores that know the format, from a layout of their own: for layers whose memory budget has room for it";
 constexpr std::string_view kUpgradedDevice =
     "activations are not rounded: more exact than the checkpoint asks for, so behind its own";
 constexpr std::string_view kRest = "for what the kernels before it do not take, from a layout without tricks";
@@ -26,19 +29,34 @@ std::vector<KernelList> cuda_lists() {
   constexpr Platform cuda = Platform::cuda;
   return {
       {cuda, Family::bf16, {{&sm80_bf16_emulation, 1, 0, kBaseline}, kHostReference}},
-      {cuda, Family::w8a16_fp8, {{&sm80_w8a16_fp8_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::w8a16_fp8,
+       {{&sm80_w8a16_fp8_stream, 1, 16, kDecode}, {&sm80_w8a16_fp8_emulation, 1, 0, kBaseline}, kHostReference}},
       {cuda,
        Family::fp8_w8a8,
-       {{&sm80_fp8_w8a8_emulation, 1, 0, kBaseline},
+       {{&sm80_fp8_w8a8_stream, 1, 16, kDecode},
+        {&sm89_fp8_w8a8_cublaslt, 1, 0, kLibrary},
+        {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
+        {&sm80_fp8_w8a8_emulation, 1, 0, kBaseline},
         {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
         kHostReference}},
       {cuda,
        Family::fp8_block_w8a8,
-       {{&sm80_fp8_block_w8a8_emulation, 1, 0, kBaseline},
+       {{&sm80_fp8_block_w8a8_stream, 1, 16, kDecode},
+        {&sm90_fp8_block_w8a8_cublaslt, 1, 0, kLibrary},
+        {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
+        {&sm80_fp8_block_w8a8_emulation, 1, 0, kBaseline},
         {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
         kHostReference}},
-      {cuda, Family::mxfp8, {{&sm80_mxfp8_emulation, 1, 0, kBaseline}, kHostReference}},
-      {cuda, Family::mxfp6, {{&sm80_mxfp6_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::mxfp8,
+       {{&sm80_mxfp8_stream, 1, 16, kDecode},
+        {&sm100_mxfp8_cublaslt, 1, 0, kBlockScaled},
+        {&sm80_mxfp8_emulation, 1, 0, kBaseline},
+        kHostReference}},
+      {cuda,
+       Family::mxfp6,
+       {{&sm80_mxfp6_stream, 1, 16, kDecode}, {&sm80_mxfp6_emulation, 1, 0, kBaseline}, kHostReference}},
       {cuda,
        Family::mxfp4,
        {{&sm80_mxfp4_stream, 1, 16, kDecode},
@@ -50,6 +68,7 @@ std::vector<KernelList> cuda_lists() {
        Family::nvfp4_w4a4,
        {{&sm80_nvfp4_w4a4_stream, 1, 16, kDecode},
         {&sm90_nvfp4_w4a4_prefill, 17, 0, kPrefill, true},
+        {&sm100_nvfp4_w4a4_cublaslt, 1, 0, kBlockScaled},
         {&sm80_nvfp4_w4a16_stream, 1, 16, kUpgradedDevice},
         {&sm90_nvfp4_w4a16_prefill, 17, 0, kUpgradedDevice, true},
         {&sm80_nvfp4_w4a4_emulation, 1, 0, kBaseline},
@@ -63,15 +82,26 @@ std::vector<KernelList> cuda_lists() {
         {&sm80_nvfp4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_fp4_emulation, 1, 0, kRest},
         kHostReference}},
-      {cuda, Family::int8_w8a8, {{&sm80_int8_w8a8_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::int8_w8a8,
+       {{&sm80_int8_w8a8_stream, 1, 16, kDecode},
+        {&sm80_int8_w8a8_cublaslt, 1, 0, kLibrary},
+        {&sm80_int8_w8a8_emulation, 1, 0, kBaseline},
+        kHostReference}},
       {cuda,
        Family::mixed_precision,
        {{&sm80_int4_w4a16_stream, 1, 16, kDecode},
         {&sm90_int4_w4a16_prefill, 17, 0, kPrefill, true},
+        {&sm80_int8_w8a16_stream, 1, 16, kDecode},
         {&sm80_int4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_mixed_precision_emulation, 1, 0, kRest},
         kHostReference}},
-      {cuda, Family::w4a8, {{&sm80_w4a8_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::w4a8,
+       {{&sm80_int4_w4a8_stream, 1, 16, kDecode},
+        {&sm80_int4_w4a8_emulation, 1, 0, kBaseline},
+        {&sm80_w4a8_emulation, 1, 0, kRest},
+        kHostReference}},
   };
 }
 

@@ -27,17 +27,32 @@ XRecipe recipe_of(const ActivationScheme& a) {
 bool by_token(XRecipe recipe) { return recipe >= XRecipe::fp8_token && recipe <= XRecipe::int8_token_asymmetric; }
 bool by_tensor(XRecipe recipe) { return recipe >= XRecipe::fp8_tensor; }
 
+int64_t element_size(DType element) { return element == DType::f32 ? 4 : element == DType::u8 ? 1 : 2; }
+
 struct Carved {
   uint8_t* values = nullptr;
   float* token_factor = nullptr;
   uint32_t* amax = nullptr;
+  float* group_scales = nullptr;
+  uint8_t* scale_bytes = nullptr;
+  int64_t scale_bytes_count = 0;
+  int32_t *row_sums = nullptr, *zero_points = nullptr;
 };
 int64_t carve(const OperandNeeds& needs, int64_t rows, uint8_t* base, Carved* out) {
   Carver carver(base);
   Carved carved;
-  carved.values = carver.take<uint8_t>(rows * needs.columns * (needs.element == DType::f32 ? 4 : 2));
+  carved.values = carver.take<uint8_t>(rows * needs.columns * element_size(needs.element));
   carved.token_factor = carver.take<float>(rows);
   carved.amax = carver.take<uint32_t>(16);
+  const int64_t groups = needs.group > 0 ? ceil_div(needs.columns, needs.group) : 0;
+  if (needs.group_scales == GroupScales::tiles_128x4) {
+    carved.scale_bytes_count = ceil_div(rows, 128) * ceil_div(groups, 4) * 512;
+    carved.scale_bytes = carver.take<uint8_t>(carved.scale_bytes_count);
+  } else if (needs.group_scales != GroupScales::in_values) {
+    carved.group_scales = carver.take<float>(groups * ceil_div(rows, 4) * 4);
+  }
+  if (needs.row_sums) carved.row_sums = carver.take<int32_t>(rows);
+  if (needs.element == DType::u8) carved.zero_points = carver.take<int32_t>(rows);
   if (out != nullptr) *out = carved;
   return carver.used();
 }
@@ -48,8 +63,32 @@ int64_t operand_bytes(const OperandNeeds& needs, int64_t rows) { return carve(ne
 
 #ifdef GEARSHIFT_CUDA_TARGETS
 
+namespace {
+
+// Scales of groups go where the caller wants them.
+bool keep_scales(const OperandNeeds& needs, const Carved& carved, int64_t rows, void* stream, PrepareX& p,
+                 Operand& out) {
+  if (needs.group_scales == GroupScales::tiles_128x4) {
+    out.scale_bytes = p.scale_bytes = carved.scale_bytes;
+    p.scale_order = ScaleOrder::tiles_128x4;
+    // Rows and groups that a tile has beyond those of x.
+    return clear_bytes(carved.scale_bytes, carved.scale_bytes_count, stream);
+  }
+  if (carved.group_scales == nullptr) return true;
+  const bool by_row = needs.group_scales == GroupScales::by_row;
+  p.group_scale_row = by_row ? ceil_div(needs.columns, needs.group) : 1;
+  p.group_scale_step = by_row ? 1 : ceil_div(rows, 4) * 4;
+  p.group_scales = carved.group_scales;
+  out.group_scales = carved.group_scales;
+  out.group_scale_row = p.group_scale_row;
+  out.group_scale_step = p.group_scale_step;
+  return true;
+}
+
+}  // namespace
+
 bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, int64_t m0, int64_t rows,
-                  const float* pre_scale, uint8_t* scratch, Operand& out) {
+                  const float* pre_scale, uint8_t* scratch, Operand& out, const int32_t* gather) {
   const LayerSpec& layer = *args.weights->spec;
   const PartWeights& weights = args.weights->parts[part];
   const bool quantized = quantizes(layer.scheme, needs.use);
@@ -58,7 +97,7 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
   const bool aligned =
       reinterpret_cast<uintptr_t>(x) % 16 == 0 && args.x.stride * bytes % 16 == 0 && layer.k * bytes % 16 == 0;
   out = {};
-  if (!quantized && pre_scale == nullptr && args.x.dtype == needs.element && aligned) {
+  if (!quantized && pre_scale == nullptr && gather == nullptr && args.x.dtype == needs.element && aligned) {
     out.data = x;
     out.stride = args.x.stride;
     return true;
@@ -72,6 +111,7 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
   p.k = layer.k;
   p.stride = args.x.stride;
   p.pre_scale = pre_scale;
+  p.gather = gather;
   p.out = carved.values;
   p.out_dtype = needs.element;
   p.columns = needs.columns;
@@ -103,7 +143,14 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
       if (!find_amax(whole, carved.amax, args.stream)) return false;
       p.amax = carved.amax;
     }
-    if (by_token(p.recipe) || p.amax != nullptr) out.token_factor = p.token_factor = carved.token_factor;
+    const bool codes = needs.element == DType::u8;
+    if (by_token(p.recipe) || p.amax != nullptr || (codes && by_tensor(p.recipe)))
+      out.token_factor = p.token_factor = carved.token_factor;
+    if (out.token_factor != nullptr) out.factor = 1;  // a stored factor is then every token's
+    if (codes && (p.recipe == XRecipe::int8_token_asymmetric || p.recipe == XRecipe::int8_tensor))
+      out.zero_points = p.zero_points = carved.zero_points;
+    out.row_sums = p.row_sums = carved.row_sums;
+    if (!keep_scales(needs, carved, rows, args.stream, p, out)) return false;
   }
   return prepare_x(p, args.stream);
 }

@@ -14,7 +14,7 @@ Kernel make() {
   take_int4_weights(kernel.contract);
   kernel.contract.scale_dtypes = {DType::bf16, DType::f16};
   kernel.contract.k.multiple = 16;
-  kernel.contract.act_order = kernel.contract.pre_scale = kernel.contract.partial_groups = false;
+  kernel.contract.pre_scale = kernel.contract.partial_groups = false;
   kernel.bound_product = kRoundedOperand;
   return kernel;
 }

@@ -1,5 +1,5 @@
 // y = sum over groups of ((q - z) . x) * s, + bias, for 1 to 16 tokens: differences of codes and zero points are exact
-// integers in bf16, their fp32 sums per group are multiplied by the scale as stored (stage/stream.cuh).
+// integers in bf16 and fp16, their fp32 sums per group are multiplied by the scale as stored (stage/stream.cuh).
 #include "kernel/cuda/kernels.h"
 #include "kernel/cuda/stream.h"
 #include "kernel/four_bit_weights.h"
@@ -15,7 +15,12 @@ Kernel make() {
   take_int4_weights(kernel.contract);
   kernel.contract.scale_dtypes = {DType::bf16, DType::f16};
   kernel.contract.k.multiple = 16;
-  kernel.formula = "y = sum_g s_g (x . (q - z))_g + bias, bf16 tensor cores, fp32 sums";
+  // fp16 activations: for groups of 128 and more only.
+  ConditionalContract fp16;
+  fp16.when.dtypes = {DType::f16};
+  fp16.contract.group_multiple = 128;
+  kernel.contract.where = {fp16};
+  kernel.formula = "y = sum_g s_g (x . (q - z))_g + bias, 16-bit tensor cores, fp32 sums";
   return kernel;
 }
 

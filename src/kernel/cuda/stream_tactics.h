@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,19 +27,27 @@ struct StreamTactic {
 // wait is for a full ring. Two small blocks per multiprocessor suit row counts that no slab count divides well, and
 // devices with less shared memory.
 inline constexpr std::array stream_tactics = {
-    StreamTactic{1, 14, 16, 7, 1, false, 1.069}, StreamTactic{1, 14, 16, 2, 1, false, 1.250},
-    StreamTactic{1, 10, 16, 5, 1, false, 0.800}, StreamTactic{1, 8, 16, 4, 1, true, 0.895},
-    StreamTactic{1, 7, 16, 7, 1, true, 1.200},   StreamTactic{1, 5, 16, 5, 1, true, 1.009},
+    StreamTactic{1, 14, 16, 7, 1, false, 1.069}, StreamTactic{1, 10, 16, 5, 1, false, 0.800},
+    StreamTactic{1, 8, 16, 4, 1, true, 0.895},   StreamTactic{1, 5, 16, 5, 1, true, 1.009},
     StreamTactic{1, 4, 16, 4, 1, true, 1.138},   StreamTactic{1, 3, 16, 3, 1, false, 1.250},
-    StreamTactic{1, 2, 16, 2, 1, true, 1.011},   StreamTactic{1, 7, 8, 7, 2, true, 1.202},
-    StreamTactic{1, 4, 8, 4, 2, true, 1.246},    StreamTactic{1, 2, 8, 2, 2, false, 1.250},
-    StreamTactic{1, 1, 8, 2, 2, true, 0.985},    StreamTactic{2, 14, 8, 7, 1, false, 1.212},
-    StreamTactic{2, 8, 16, 4, 1, false, 1.147},  StreamTactic{2, 7, 8, 7, 1, true, 1.125},
-    StreamTactic{2, 5, 12, 5, 1, true, 1.106},   StreamTactic{2, 5, 8, 10, 1, false, 1.250},
-    StreamTactic{2, 4, 16, 4, 1, true, 1.250},   StreamTactic{2, 4, 12, 4, 1, false, 1.109},
-    StreamTactic{2, 3, 16, 3, 1, false, 1.250},  StreamTactic{2, 2, 16, 2, 1, true, 1.126},
-    StreamTactic{2, 4, 8, 4, 1, false, 1.161},   StreamTactic{2, 2, 8, 2, 1, true, 1.158},
+    StreamTactic{1, 2, 16, 2, 1, true, 1.011},   StreamTactic{1, 7, 8, 7, 2, false, 1.202},
+    StreamTactic{1, 4, 8, 4, 2, false, 1.246},   StreamTactic{1, 1, 8, 2, 2, true, 0.985},
+    StreamTactic{2, 14, 8, 7, 1, false, 1.212},  StreamTactic{2, 8, 16, 4, 1, false, 1.147},
+    StreamTactic{2, 7, 8, 7, 1, true, 1.125},    StreamTactic{2, 5, 12, 5, 1, true, 1.106},
+    StreamTactic{2, 4, 12, 4, 1, false, 1.109},  StreamTactic{2, 3, 16, 3, 1, false, 1.250},
+    StreamTactic{2, 2, 16, 2, 1, true, 1.126},   StreamTactic{2, 2, 8, 2, 1, false, 1.158},
     StreamTactic{2, 1, 4, 2, 2, true, 1.159}};
+
+// The same for rows of 8-bit codes: a tile of 16 x 128 is twice as large, so rings are shorter or warps fewer.
+inline constexpr std::array stream_row_tactics = {
+    StreamTactic{1, 14, 16, 2, 1, false, 0.711}, StreamTactic{1, 8, 16, 4, 1, false, 0.847},
+    StreamTactic{1, 7, 8, 7, 1, false, 0.775},   StreamTactic{1, 5, 12, 5, 1, true, 0.706},
+    StreamTactic{1, 4, 16, 4, 1, true, 0.786},   StreamTactic{1, 3, 16, 3, 1, false, 0.837},
+    StreamTactic{1, 2, 16, 2, 1, true, 0.963},   StreamTactic{1, 1, 8, 2, 2, true, 0.810},
+    StreamTactic{2, 14, 8, 7, 1, false, 0.780},  StreamTactic{2, 7, 8, 7, 1, true, 0.845},
+    StreamTactic{2, 5, 8, 5, 1, false, 0.792},   StreamTactic{2, 4, 12, 4, 1, true, 0.852},
+    StreamTactic{2, 3, 12, 3, 1, false, 1.034},  StreamTactic{2, 2, 16, 2, 1, true, 0.960},
+    StreamTactic{2, 1, 4, 2, 2, true, 1.007}};
 
 // Bytes from one token's row of a chunk of x to the next: 256 and 16 more, so that ldmatrix meets no bank twice.
 inline constexpr int stream_x_row_bytes = 272;
@@ -84,12 +93,13 @@ inline bool stream_fits(const StreamTactic& t, int unit_bytes, int64_t slabs, in
          bytes <= device.shared_bytes_per_block;
 }
 
+using StreamTactics = std::span<const StreamTactic>;
 // The variant with the least work on the busiest multiprocessor; ties go to the earlier one. rare: only those
 // `everywhere`.
-StreamChoice choose_stream_tactic(int64_t slabs, int64_t units_along_k, int64_t m, int unit_bytes, bool rare,
-                                  const StreamDevice& device);
+StreamChoice choose_stream_tactic(StreamTactics tactics, int64_t slabs, int64_t units_along_k, int64_t m,
+                                  int unit_bytes, bool rare, const StreamDevice& device);
 // By name; -1 for an unknown one.
-StreamChoice find_stream_tactic(std::string_view name);
-std::vector<std::string_view> stream_tactic_names();
+StreamChoice find_stream_tactic(StreamTactics tactics, std::string_view name);
+std::vector<std::string_view> stream_tactic_names(StreamTactics tactics);
 
 }  // namespace gearshift::cuda

@@ -5,6 +5,7 @@
 
 #include "base/math.h"
 #include "format/bf16.h"
+#include "format/e8m0.h"
 #include "format/fp16.h"
 #include "kernel/output.h"
 #include "kernel/parts.h"
@@ -13,6 +14,8 @@
 namespace gearshift {
 
 namespace {
+
+constexpr int64_t kBlock = 128;  // of block scales that cuBLASLt reads
 
 bool has_integer_codes(const LayerSpec& layer) {
   return layer.scheme.quantized && layer.scheme.weight.format >= Format::int2;
@@ -31,10 +34,9 @@ DType dtype_of_floats(const LayerSpec& layer) {
   return DType::bf16;
 }
 
-int64_t scales_a_row(const LayerSpec& layer) {
-  const Grouping& grouping = layer.scheme.weight.grouping;
-  const bool grouped = grouping.kind == Grouping::Kind::group || grouping.kind == Grouping::Kind::block;
-  return grouped ? ceil_div(layer.k, grouping.cols) : 1;
+bool has_groups(const LayerSpec& layer) {
+  const Grouping::Kind kind = layer.scheme.weight.grouping.kind;
+  return layer.scheme.quantized && (kind == Grouping::Kind::group || kind == Grouping::Kind::block);
 }
 
 void put_float_code(uint8_t* at, DType dtype, float value) {
@@ -71,6 +73,29 @@ void pack_code_row(const LayerWeights& weights, const StoredWeights& stored, con
   }
 }
 
+// Scales, factor and column of row r of a part, which is row `row` of the layer.
+void pack_scales(const LayerWeights& weights, size_t p, const CodeRows& rows, int64_t r, int64_t row, uint8_t* out) {
+  if (rows.factors < 0) return;
+  const StoredWeights stored(weights, p);
+  const auto factor = static_cast<float>(stored.factor() * (rows.scales < 0 ? stored.scale(r, 0) : 1));
+  const auto column = static_cast<int32_t>(output_column(weights, p, r));
+  std::memcpy(out + rows.factors + row * 4, &factor, 4);
+  std::memcpy(out + rows.columns + row * 4, &column, 4);
+  if (rows.scales < 0) return;
+  uint8_t* scales = out + rows.scales + row * rows.scale_row_bytes;
+  for (int64_t g = 0; g < rows.groups; ++g) {
+    if (rows.exponents) {
+      scales[g] = weights.parts[p].scale[static_cast<size_t>(stored.scale_index(r, g))];
+      continue;
+    }
+    const float scale = stored.scale(r, g);
+    std::memcpy(scales + g * 4, &scale, 4);
+    if (rows.block_scales < 0 || r % kBlock != 0) continue;
+    const int64_t block = first_block_of(*weights.spec, p) + r / kBlock;
+    std::memcpy(out + rows.block_scales + (block * rows.block_row_floats + g) * 4, &scale, 4);
+  }
+}
+
 void pack_code_rows(const LayerWeights& weights, uint8_t* out, [[maybe_unused]] int threads) {
   const LayerSpec& layer = *weights.spec;
   const CodeRows rows = code_rows_of(layer);
@@ -89,9 +114,8 @@ void pack_code_rows(const LayerWeights& weights, uint8_t* out, [[maybe_unused]] 
       for (int64_t r = 0; r < part.n; ++r) {
         const int64_t row = first + r;
         pack_code_row(weights, stored, rows, r, values.data(), out + row * rows.row_bytes);
+        pack_scales(weights, p, rows, r, row, out);
         for (int64_t g = 0; g < rows.groups; ++g) {
-          const float scale = stored.scale(r, g);
-          if (rows.scales >= 0) std::memcpy(out + rows.scales + (row * rows.groups + g) * 4, &scale, 4);
           const auto zero = static_cast<int16_t>(rows.zeros >= 0 ? stored.zero_point(r, g) - half : 0);
           if (rows.zeros >= 0) std::memcpy(out + rows.zeros + (row * rows.groups + g) * 2, &zero, 2);
         }
@@ -126,22 +150,49 @@ void unpack_code_rows(const LayerSpec& layer, const uint8_t* packed, uint8_t* co
   for (int64_t r = 0; r < layer.n; ++r) {
     std::memcpy(codes + static_cast<size_t>(r) * row_bytes, packed + r * rows.row_bytes, row_bytes);
   }
-  if (rows.scales >= 0) std::memcpy(scales, packed + rows.scales, static_cast<size_t>(layer.n * rows.groups * 4));
+  if (rows.scales < 0 && rows.factors >= 0)
+    std::memcpy(scales, packed + rows.factors, static_cast<size_t>(layer.n * 4));
+  if (rows.scales < 0) return;
+  for (int64_t r = 0; r < layer.n; ++r) {
+    const uint8_t* from = packed + rows.scales + r * rows.scale_row_bytes;
+    for (int64_t g = 0; g < rows.groups; ++g, scales += 4) {
+      const float power = format::decode_e8m0(from[g]);
+      std::memcpy(scales, rows.exponents ? reinterpret_cast<const uint8_t*>(&power) : from + g * 4, 4);
+    }
+  }
 }
 
 }  // namespace
+
+int64_t first_block_of(const LayerSpec& layer, size_t part) {
+  int64_t blocks = 0;
+  for (size_t p = 0; p < part; ++p) blocks += ceil_div(part_rows(layer, p), kBlock);
+  return blocks;
+}
 
 CodeRows code_rows_of(const LayerSpec& layer) {
   CodeRows rows;
   rows.element_bytes = has_floats(layer) ? bits(dtype_of_floats(layer)) / 8 : 1;
   rows.row_bytes = ceil_div(layer.k * rows.element_bytes, 16) * 16;
-  rows.groups = layer.scheme.quantized ? scales_a_row(layer) : 1;
+  rows.groups = has_groups(layer) ? ceil_div(layer.k, layer.scheme.weight.grouping.cols) : 1;
   int64_t at = ceil_div(layer.n * rows.row_bytes, 64) * 64;
   const auto take = [&at](int64_t bytes) { return std::exchange(at, at + ceil_div(bytes, 64) * 64); };
   const auto parts = static_cast<int64_t>(part_count(layer));
   const WeightScheme& weight = layer.scheme.weight;
-  if (layer.scheme.quantized && weight.grouping.kind != Grouping::Kind::tensor)
-    rows.scales = take(layer.n * rows.groups * 4);
+  if (layer.scheme.quantized) {
+    rows.factors = take(layer.n * 4);
+    rows.columns = take(layer.n * 4);
+  }
+  if (has_groups(layer)) {
+    rows.exponents = weight.scale == DType::f8_e8m0 && weight.grouping.kind == Grouping::Kind::group;
+    rows.scale_row_bytes = rows.exponents ? ceil_div(rows.groups, 4) * 4 : rows.groups * 4;
+    rows.scales = take(layer.n * rows.scale_row_bytes);
+    if (weight.grouping.kind == Grouping::Kind::block && weight.grouping.rows == kBlock &&
+        weight.grouping.cols == kBlock) {
+      rows.block_row_floats = ceil_div(rows.groups, 4) * 4;
+      rows.block_scales = take(first_block_of(layer, part_count(layer)) * rows.block_row_floats * 4);
+    }
+  }
   if (has_integer_codes(layer) && !weight.symmetric) rows.zeros = take(layer.n * rows.groups * 2);
   if (layer.scheme.quantized && weight.act_order) rows.index = take(parts * layer.k * 4);
   if (layer.scheme.pre_scale) rows.pre_scale = take(parts * layer.k * 4);
@@ -151,7 +202,7 @@ CodeRows code_rows_of(const LayerSpec& layer) {
 }
 
 const Layout code_rows{"code_rows",
-                       1,
+                       2,
                        [](const LayerSpec& layer) { return code_rows_of(layer).bytes; },
                        pack_code_rows,
                        unpack_code_rows,

@@ -85,17 +85,17 @@ TEST(CudaLists, WithoutCodeTheBuildStageSaysWhatToDo) {
 using cuda::StreamDevice;
 
 // Whatever the shape, a variant that fits; and on an H200 those that were measured to be the fastest, or nearly.
-TEST(StreamTactics, EveryShapeGetsOneThatFits) {
+void every_shape_gets_one_that_fits(cuda::StreamTactics tactics, std::initializer_list<int> units, int rare_unit) {
   const StreamDevice small{128, 101376, 102400, false};  // an Ada board
   for (const StreamDevice& device : {StreamDevice{}, small}) {
     for (const int64_t slabs : {1, 2, 3, 5, 64, 256, 1792, 2176, 9504}) {
-      for (const int64_t units : {1, 8, 32, 64, 136, 224}) {
+      for (const int64_t units_along_k : {1, 8, 32, 64, 136, 224}) {
         for (const int64_t m : {1, 8, 9, 16}) {
-          for (const int unit_bytes : {1056, 1152, 1280}) {
-            const bool rare = unit_bytes == 1280;
-            const auto choice = cuda::choose_stream_tactic(slabs, units, m, unit_bytes, rare, device);
-            ASSERT_GE(choice.tactic, 0) << slabs << " slabs, " << units << " units, M " << m;
-            const auto& tactic = cuda::stream_tactics[static_cast<size_t>(choice.tactic)];
+          for (const int unit_bytes : units) {
+            const bool rare = unit_bytes == rare_unit;
+            const auto choice = cuda::choose_stream_tactic(tactics, slabs, units_along_k, m, unit_bytes, rare, device);
+            ASSERT_GE(choice.tactic, 0) << slabs << " slabs, " << units_along_k << " units, M " << m;
+            const auto& tactic = tactics[static_cast<size_t>(choice.tactic)];
             EXPECT_TRUE(cuda::stream_fits(tactic, unit_bytes, slabs, m, device, rare));
             EXPECT_TRUE(device.clusters || choice.cluster == 1);
           }
@@ -104,16 +104,23 @@ TEST(StreamTactics, EveryShapeGetsOneThatFits) {
     }
   }
 }
+TEST(StreamTactics, EveryShapeGetsOneThatFits) {
+  every_shape_gets_one_that_fits(cuda::stream_tactics, {1056, 1152, 1280}, 1280);
+  every_shape_gets_one_that_fits(cuda::stream_row_tactics, {2048, 2112}, 2112);
+}
 
 TEST(StreamTactics, NamesFindThemselves) {
-  std::set<std::string_view> seen;
-  for (const std::string_view name : cuda::stream_tactic_names()) {
-    EXPECT_TRUE(seen.insert(name).second) << name << " names two tactics";
-    const auto found = cuda::find_stream_tactic(name);
-    ASSERT_GE(found.tactic, 0) << name;
-    EXPECT_EQ(cuda::stream_tactic_name(cuda::stream_tactics[static_cast<size_t>(found.tactic)], found.cluster), name);
+  for (const cuda::StreamTactics tactics :
+       {cuda::StreamTactics(cuda::stream_tactics), cuda::StreamTactics(cuda::stream_row_tactics)}) {
+    std::set<std::string_view> seen;
+    for (const std::string_view name : cuda::stream_tactic_names(tactics)) {
+      EXPECT_TRUE(seen.insert(name).second) << name << " names two tactics";
+      const auto found = cuda::find_stream_tactic(tactics, name);
+      ASSERT_GE(found.tactic, 0) << name;
+      EXPECT_EQ(cuda::stream_tactic_name(tactics[static_cast<size_t>(found.tactic)], found.cluster), name);
+    }
+    EXPECT_LT(cuda::find_stream_tactic(tactics, "fast").tactic, 0);
   }
-  EXPECT_LT(cuda::find_stream_tactic("fast").tactic, 0);
 }
 
 }  // namespace

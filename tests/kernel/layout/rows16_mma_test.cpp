@@ -12,6 +12,8 @@
 #include "kernel/layout/mxfp4_rows16_mma.h"
 #include "kernel/layout/nvfp4_rows16_mma.h"
 #include "kernel/layout/rows16.h"
+#include "kernel/layout/scaled_tiles.h"
+#include "kernel/reference/decode.h"
 #include "kernel/schemes.h"
 
 namespace gearshift::testing {
@@ -182,7 +184,7 @@ TEST(CodeRows, HoldsEveryScheme) {
     const Unpacked out =
         pack_and_unpack(code_rows, layer, static_cast<size_t>(2 * n * k), static_cast<size_t>(2 * n * rows.groups * 4));
     const Format format = scheme.scheme.weight.format;
-    if (format < Format::int2 || !scheme.scheme.weight.symmetric || rows.scales < 0) continue;
+    if (format < Format::int2 || !scheme.scheme.weight.symmetric) continue;
     for (int64_t r = 0; r < 2 * n; ++r) {
       for (int64_t c = 0; c < k; ++c) {
         const auto at = static_cast<size_t>(r % n * k + c);
@@ -194,6 +196,56 @@ TEST(CodeRows, HoldsEveryScheme) {
         const int64_t group = grouping.kind == Grouping::Kind::group ? c / grouping.cols : 0;
         std::memcpy(&scale, out.scales.data() + (r * rows.groups + group) * 4, 4);
         ASSERT_EQ(scale, layer.scales[static_cast<size_t>(r / n)][at]) << scheme.name;
+      }
+    }
+  }
+}
+
+// Codes and scale bytes come back as they were stored; every byte of a tile that no scale has is zero.
+TEST(ScaledTiles, HoldCodesAndScalesAsStored) {
+  std::mt19937_64 random(std::random_device{}());
+  for (const Named& scheme : all_schemes()) {
+    const bool nvfp4 = scheme.family == Family::nvfp4_w4a4;
+    if (!nvfp4 && scheme.name != std::string_view("mxfp8")) continue;
+    const int64_t n = 136, k = 288, groups = k / scheme.scheme.weight.grouping.cols;
+    const MadeLayer layer(scheme, {n, 24}, k, random(), true);
+    const ScaledTiles at = scaled_tiles_of(layer.spec);
+    EXPECT_EQ(at.bytes, scaled_tiles.bytes(layer.spec));
+    EXPECT_GE(at.columns, k);
+    const Unpacked out =
+        pack_and_unpack(scaled_tiles, layer, static_cast<size_t>((n + 24) * k), static_cast<size_t>((n + 24) * groups));
+    size_t code = 0, scale = 0;
+    for (const PartWeights& part : layer.weights.parts) {
+      const StoredWeights stored(layer.weights, static_cast<size_t>(&part - layer.weights.parts.data()));
+      for (int64_t r = 0; r < part.n; ++r) {
+        for (int64_t c = 0; c < k; ++c) ASSERT_EQ(out.codes[code++], stored.code_bits(r, c)) << scheme.name;
+        for (int64_t g = 0; g < groups; ++g)
+          ASSERT_EQ(out.scales[scale++], part.scale[static_cast<size_t>(stored.scale_index(r, g))]) << scheme.name;
+      }
+    }
+  }
+}
+
+// Columns sorted by group come back in their own order.
+TEST(Int4Rows16Mma, SortsColumnsOfActOrder) {
+  std::mt19937_64 random(std::random_device{}());
+  for (const Named& scheme : all_schemes()) {
+    const WeightScheme& weight = scheme.scheme.weight;
+    if (!weight.act_order || bits(weight.format) != 4) continue;
+    const int64_t n = 40, k = 224, groups = k / weight.grouping.cols;
+    const MadeLayer layer(scheme, {n, n}, k, random());
+    const int64_t at = int4_column_order_at(layer.spec);
+    EXPECT_EQ(at + 2 * k * 4, int4_rows16_mma.bytes(layer.spec));
+    const Unpacked out = pack_and_unpack(int4_rows16_mma, layer, static_cast<size_t>(2 * n * k),
+                                         static_cast<size_t>(2 * n * groups * 2));
+    const int shift = weight.format == Format::int4 ? 8 : 0;
+    for (int64_t r = 0; r < 2 * n; ++r) {
+      const StoredWeights stored(layer.weights, static_cast<size_t>(r / n));
+      for (int64_t c = 0; c < k; ++c) {
+        float value;
+        stored.codes(r % n, c, 1, &value);
+        const int zero = stored.zero_point(r % n, stored.group_of(c));
+        ASSERT_EQ(out.codes[static_cast<size_t>(r * k + c)], static_cast<int>(value) + zero + shift) << scheme.name;
       }
     }
   }

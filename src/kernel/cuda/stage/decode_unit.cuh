@@ -1,10 +1,11 @@
-// Units of 16 rows x 128 columns (kernel/layout/rows16.h) from shared memory to A fragments of bf16, one type per
-// format.
+// Units of 16 rows x 128 columns (kernel/layout/rows16.h) from shared memory to A fragments of bf16 or fp16 (Half), one
+// type per format.
 //
 //   bytes, scale_bytes   of a unit
 //   Raw, load            what a lane reads; nothing is computed, so that the slot may be refilled
 //   Regs, expand         scales made ready
 //   step                 fragment of columns 16 j .. 16 j + 15
+//   left                 what results are multiplied by besides their record's factor
 //   groups               0: the fragment holds finished values (up to the record's factor); otherwise it holds exact
 //   integers,
 //                        and each of the unit's `groups` equal shares of columns has a scale for its fp32 sum:
@@ -27,16 +28,38 @@ GEARSHIFT_DEVICE void e2m1_fragment(uint32_t w, uint32_t* a) {
   a[2] = ((w << 6) & 0x01C001C0u) | ((w << 2) & 0x80008000u);
   a[3] = ((w >> 3) & 0x01C001C0u) | ((w << 1) & 0x80008000u);
 }
+// The same to fp16, times 2^-14.
+GEARSHIFT_DEVICE void e2m1_fragment_f16(uint32_t w, uint32_t* a) {
+  constexpr uint32_t magnitude = 0x0E000E00u, sign = 0x80008000u;
+  const uint32_t by3 = w << 3;
+  a[0] = (by3 & magnitude) | (w & sign);
+  a[1] = ((w << 6) & magnitude) | (by3 & sign);
+  a[2] = ((w << 9) & magnitude) | ((w << 2) & sign);
+  a[3] = (w & magnitude) | ((w << 1) & sign);
+}
+template <bool Half>
+GEARSHIFT_DEVICE uint32_t product_16bit(uint32_t a, uint32_t b) {
+  return Half ? product_f16x2(a, b) : product_bf16x2(a, b);
+}
+template <bool Half>
+GEARSHIFT_DEVICE uint32_t difference_16bit(uint32_t a, uint32_t b) {
+  return Half ? difference_f16x2(a, b) : difference_bf16x2(a, b);
+}
 // Registers 0 and 2 belong to row r (low half of the scale word), 1 and 3 to row r + 8.
+template <bool Half = false>
 GEARSHIFT_DEVICE void scale_fragment(uint32_t* a, uint32_t scales) {
   const uint32_t low = low_twice(scales), high = high_twice(scales);
-  a[0] = product_bf16x2(a[0], low);
-  a[1] = product_bf16x2(a[1], high);
-  a[2] = product_bf16x2(a[2], low);
-  a[3] = product_bf16x2(a[3], high);
+  a[0] = product_16bit<Half>(a[0], low);
+  a[1] = product_16bit<Half>(a[1], high);
+  a[2] = product_16bit<Half>(a[2], low);
+  a[3] = product_16bit<Half>(a[3], high);
 }
 
+// A scale byte is 5 bits of exponent and 3 of mantissa: either type takes it by a shift, and leaves the same 2^-7.
+template <bool Half>
 struct Nvfp4Unit {
+  static constexpr bool row_major = false, half = Half;
+  static constexpr float left = 1.f;
   static constexpr int bytes = 1024 + 128, scale_bytes = 128, groups = 0;
   struct Raw {
     uint4 codes[2], scales;
@@ -57,19 +80,27 @@ struct Nvfp4Unit {
     regs.codes[1] = raw.codes[1];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      regs.scales[2 * i] = and_or<0x0FF00FF0u>(words[i], exponent);
-      regs.scales[2 * i + 1] = and_or<0x0FF00FF0u>(__byte_perm(words[i], 0, 0x2301), exponent);
+      const uint32_t second = __byte_perm(words[i], 0, 0x2301);
+      regs.scales[2 * i] = Half ? (words[i] & 0x0FF00FF0u) << 3 : and_or<0x0FF00FF0u>(words[i], exponent);
+      regs.scales[2 * i + 1] = Half ? (second & 0x0FF00FF0u) << 3 : and_or<0x0FF00FF0u>(second, exponent);
     }
   }
   GEARSHIFT_DEVICE void step(const Regs& regs, int j, uint32_t* a) {
-    e2m1_fragment(word_of_step(regs.codes, j), a);
-    scale_fragment(a, regs.scales[j]);
+    if constexpr (Half)
+      e2m1_fragment_f16(word_of_step(regs.codes, j), a);
+    else
+      e2m1_fragment(word_of_step(regs.codes, j), a);
+    scale_fragment<Half>(a, regs.scales[j]);
   }
   GEARSHIFT_DEVICE float2 group_scale(const Regs&, int, bool) { return make_float2(1, 1); }
 };
 
+// Powers of two reach further than fp16 does: there they are applied to fp32 sums.
+template <bool Half>
 struct Mxfp4Unit {
-  static constexpr int bytes = 1024 + 64, scale_bytes = 64, groups = 0;
+  static constexpr bool row_major = false, half = Half;
+  static constexpr float left = Half ? 0x1p15f : 1.f;
+  static constexpr int bytes = 1024 + 64, scale_bytes = 64, groups = Half ? 4 : 0;
   struct Raw {
     uint4 codes[2];
     uint2 scales;
@@ -92,15 +123,25 @@ struct Mxfp4Unit {
     regs.scales[3] = (raw.scales.y >> 1) & 0x7F807F80u;
   }
   GEARSHIFT_DEVICE void step(const Regs& regs, int j, uint32_t* a) {
+    if constexpr (Half) {
+      e2m1_fragment_f16(word_of_step(regs.codes, j), a);
+      return;
+    }
     e2m1_fragment(word_of_step(regs.codes, j), a);
-    scale_fragment(a, regs.scales[j >> 1]);
+    scale_fragment<false>(a, regs.scales[j >> 1]);
   }
-  GEARSHIFT_DEVICE float2 group_scale(const Regs&, int, bool) { return make_float2(1, 1); }
+  // 2^(field - 254): at most 1, and 0 for what cannot be seen beside it.
+  GEARSHIFT_DEVICE float power_of(uint32_t field) { return __uint_as_float(field > 127u ? (field - 127u) << 23 : 0u); }
+  GEARSHIFT_DEVICE float2 group_scale(const Regs& regs, int g, bool) {
+    return make_float2(power_of(regs.scales[g] >> 7 & 255u), power_of(regs.scales[g] >> 23));
+  }
 };
 
 // Groups: 1, 2 or 4 scales per row and unit. Zeros: a zero point beside each of them.
-template <int Groups, bool Zeros>
+template <int Groups, bool Zeros, bool Half = false>
 struct Int4Unit {
+  static constexpr bool row_major = false, half = Half;
+  static constexpr float left = 1.f;
   static constexpr int scale_bytes = Groups * 32 * (Zeros ? 2 : 1), bytes = 1024 + scale_bytes, groups = Groups;
   struct Raw {
     uint4 codes[2];
@@ -122,21 +163,22 @@ struct Int4Unit {
   GEARSHIFT_DEVICE void expand(Regs& regs, const Raw& raw) {
     regs.codes[0] = raw.codes[0];
     regs.codes[1] = raw.codes[1];
-    regs.exponent = in_register(0x43004300u);  // bf16 128: the code becomes its lowest bits
+    // 128 of bf16 or 1024 of fp16: the code becomes its lowest bits.
+    regs.exponent = in_register(Half ? 0x64006400u : 0x43004300u);
 #pragma unroll
     for (int g = 0; g < Groups; g++) {
       regs.scales[g] = raw.scales[g];
-      if (Zeros) regs.zeros[g] = raw.zeros[g];
+      if (Zeros) regs.zeros[g] = Half ? (raw.zeros[g] & 0x001F001Fu) | 0x64006400u : raw.zeros[g];
     }
   }
   GEARSHIFT_DEVICE void step(const Regs& regs, int j, uint32_t* a) {
     const uint32_t w = word_of_step(regs.codes, j);
-    const uint32_t zeros = Zeros ? regs.zeros[j * Groups / 8] : 0x43084308u;  // bf16 136 = 128 + 8
+    const uint32_t zeros = Zeros ? regs.zeros[j * Groups / 8] : Half ? 0x64086408u : 0x43084308u;  // 8 more
     const uint32_t low = low_twice(zeros), high = high_twice(zeros);
-    a[0] = difference_bf16x2(and_or<0x000F000Fu>(w, regs.exponent), low);
-    a[1] = difference_bf16x2(and_or<0x000F000Fu>(w >> 4, regs.exponent), high);
-    a[2] = difference_bf16x2(and_or<0x000F000Fu>(w >> 8, regs.exponent), low);
-    a[3] = difference_bf16x2(and_or<0x000F000Fu>(w >> 12, regs.exponent), high);
+    a[0] = difference_16bit<Half>(and_or<0x000F000Fu>(w, regs.exponent), low);
+    a[1] = difference_16bit<Half>(and_or<0x000F000Fu>(w >> 4, regs.exponent), high);
+    a[2] = difference_16bit<Half>(and_or<0x000F000Fu>(w >> 8, regs.exponent), low);
+    a[3] = difference_16bit<Half>(and_or<0x000F000Fu>(w >> 12, regs.exponent), high);
   }
   // Of rows r and r + 8.
   GEARSHIFT_DEVICE float2 group_scale(const Regs& regs, int g, bool half) {

@@ -5,6 +5,7 @@
 #include "format/e3m2.h"
 #include "format/e4m3.h"
 #include "format/e5m2.h"
+#include "format/e8m0.h"
 #include "kernel/cuda/stage/decode_unit.cuh"
 #include "kernel/cuda/stage/panel.h"
 
@@ -52,7 +53,10 @@ __global__ void __launch_bounds__(256) expand_code_rows_kernel(const CodeRowsPan
       const int64_t group = p.index != nullptr ? p.index[k] : p.group_columns > 0 ? k / p.group_columns : 0;
       value = value_of<Code>(codes, k);
       if (p.zeros != nullptr) value -= static_cast<float>(p.zeros[row * p.groups + group]);
-      if (p.scales != nullptr) value *= p.scales[row * p.groups + group];
+      if (p.scales != nullptr) {
+        const uint8_t* scales = p.scales + row * p.scale_row_bytes;
+        value *= p.exponents ? format::decode_e8m0(scales[group]) : reinterpret_cast<const float*>(scales)[group];
+      }
     }
     out[i] = as<T>(value);
   }
@@ -139,7 +143,9 @@ __global__ void __launch_bounds__(256) finish_kernel(const FinishSums p) {
   float factor = p.alpha;
   if (p.token_factor != nullptr) factor *= p.token_factor[m];
   if (p.row_factor != nullptr) factor *= p.row_factor[r];
-  float value = p.sums[m * p.sums_stride + r] * factor;
+  const int64_t at_sum = m * p.sums_stride + r;
+  const float sum = p.integers ? static_cast<float>(reinterpret_cast<const int32_t*>(p.sums)[at_sum]) : p.sums[at_sum];
+  float value = sum * factor;
   if (p.bias != nullptr) value += p.bias[r * p.bias_stride];
   const int64_t to = m * p.y_stride + p.first_column + r * p.column_step;
   if (p.dtype == DType::f32)
@@ -187,21 +193,21 @@ bool expand_code_rows(const CodeRowsPanel& p, void* stream) {
 bool expand_units(const UnitPanel& p, void* stream) {
   const auto queue = static_cast<cudaStream_t>(stream);
   if (p.format == UnitFormat::nvfp4)
-    launch_units<Nvfp4Unit>(p, queue);
+    launch_units<Nvfp4Unit<false>>(p, queue);
   else if (p.format == UnitFormat::mxfp4)
-    launch_units<Mxfp4Unit, true>(p, queue);
+    launch_units<Mxfp4Unit<false>, true>(p, queue);
   else if (p.groups == 1 && !p.zeros)
-    launch_units<Int4Unit<1, false>>(p, queue);
+    launch_units<Int4Unit<1, false, false>>(p, queue);
   else if (p.groups == 1)
-    launch_units<Int4Unit<1, true>>(p, queue);
+    launch_units<Int4Unit<1, true, false>>(p, queue);
   else if (p.groups == 2 && !p.zeros)
-    launch_units<Int4Unit<2, false>>(p, queue);
+    launch_units<Int4Unit<2, false, false>>(p, queue);
   else if (p.groups == 2)
-    launch_units<Int4Unit<2, true>>(p, queue);
+    launch_units<Int4Unit<2, true, false>>(p, queue);
   else if (!p.zeros)
-    launch_units<Int4Unit<4, false>>(p, queue);
+    launch_units<Int4Unit<4, false, false>>(p, queue);
   else
-    launch_units<Int4Unit<4, true>>(p, queue);
+    launch_units<Int4Unit<4, true, false>>(p, queue);
   return cudaGetLastError() == cudaSuccess;
 }
 

@@ -14,7 +14,9 @@ struct CodeRowsPanel {
   const uint8_t* codes = nullptr;  // of the first row
   int64_t row_bytes = 0;
   RowCode code = RowCode::bf16;
-  const float* scales = nullptr;          // [rows, groups]; nullptr: left out (1, or applied to the results)
+  const uint8_t* scales = nullptr;  // [rows] of groups; nullptr: left out (1, or applied to the results)
+  int64_t scale_row_bytes = 0;
+  bool exponents = false;                 // scales are bytes of e8m0, not fp32
   const int16_t* zeros = nullptr;         // [rows, groups]
   const int32_t* index = nullptr;         // [K]: the group of a column
   int64_t groups = 1, group_columns = 0;  // group_columns 0: one group
@@ -41,6 +43,7 @@ bool expand_units(const UnitPanel& args, void* stream);
 // y[m, first + r * step] = sums[m, r] * alpha * token_factor[m] * row_factor[r] + bias[r * bias_stride], rounded once.
 struct FinishSums {
   const float* sums = nullptr;
+  bool integers = false;  // sums are int32
   int64_t sums_stride = 0, rows = 0, columns = 0;
   float alpha = 1;
   const float* token_factor = nullptr;

@@ -1,4 +1,5 @@
-// Activations before they are multiplied: the checkpoint's quantizer, its result written back as 16- or 32-bit floats.
+// Activations before they are multiplied: the checkpoint's quantizer, its result as codes and scales for kernels that
+// multiply those, or written back as 16- or 32-bit floats for those that do not.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,36 @@ enum class XRecipe : uint8_t {
   int8_tensor  // one scale: `scale`, or made from `amax` of the whole tensor
 };
 
+// Where the byte of row m and group g lies. Tiles of 128 rows x 4 groups are what block-scaled tensor cores read
+// (cuBLAS documentation, "1D Block Scaling Factors Layout"): tiles follow each other along the groups, inside one a
+// byte is at (m % 32) * 16 + (m % 128) / 32 * 4 + g % 4.
+enum class ScaleOrder : uint8_t {
+  rows,  // groups of a row side by side, rows padded to 4 bytes
+  tiles_128x4
+};
+
 struct PrepareX {
   // x[rows, k]
   const void* x = nullptr;
   DType dtype = DType::bf16;
   int64_t rows = 0, k = 0, stride = 0;
   const float* pre_scale = nullptr;  // [K]; nullptr: none
-  // out[rows, columns >= k], bf16 or f32; columns past k become 0
+  const int32_t* gather = nullptr;   // [K]: which column of x (and of the pre-scale) comes here; nullptr: its own
+  // out[rows, columns >= k]; columns past k become 0. bf16, f16 or f32 values; or u8: codes, a byte each (of four bits:
+  // two in a byte, the even column low). columns a multiple of 8.
   void* out = nullptr;
   DType out_dtype = DType::bf16;
   int64_t columns = 0;
-  float* token_factor = nullptr;  // [rows]: what a row's results are multiplied by; nullptr: not asked for
+  // Scales of groups leave the values, always where out_dtype is u8: fp32 ones (fp8_group, int8_group) lie at
+  // row * group_scale_row + group * group_scale_step, bytes (nvfp4: e4m3, mx: e8m0) in `scale_order`. nullptr: values
+  // hold them.
+  float* group_scales = nullptr;
+  int64_t group_scale_row = 0, group_scale_step = 1;
+  uint8_t* scale_bytes = nullptr;
+  ScaleOrder scale_order = ScaleOrder::rows;
+  int32_t* row_sums = nullptr;     // [rows] of int8 codes: what zero points of weights are multiplied by; u8 only
+  int32_t* zero_points = nullptr;  // [rows] of int8_token_asymmetric; codes then keep theirs; u8 only
+  float* token_factor = nullptr;   // [rows]: what a row's results are multiplied by; nullptr: not asked for
 
   XRecipe recipe = XRecipe::none;
   Format format = Format::e4m3;  // of mx
@@ -47,6 +67,8 @@ struct PrepareX {
 // Queues it. Values are codes times group scales; scales of whole rows or tensors go to token_factor, never into the
 // values.
 bool prepare_x(const PrepareX& args, void* stream);
+// Queues zero bytes.
+bool clear_bytes(uint8_t* at, int64_t count, void* stream);
 // Bits of max |x| (NaN passed over) into *amax, for the recipes that need the whole tensor.
 bool find_amax(const PrepareX& args, uint32_t* amax, void* stream);
 

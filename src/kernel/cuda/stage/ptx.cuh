@@ -21,6 +21,10 @@ GEARSHIFT_DEVICE void copy_async_or_zero(uint32_t to, const void* from, bool rea
   const int bytes = real ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0],[%1],16,%2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
+// 4 bytes, through the first-level cache.
+GEARSHIFT_DEVICE void copy_async_word(uint32_t to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0],[%1],4;" ::"r"(to), "l"(from) : "memory");
+}
 GEARSHIFT_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most `Left` committed groups of this thread are under way.
 template <int Left>
@@ -48,6 +52,9 @@ GEARSHIFT_DEVICE uint32_t load_shared1(uint32_t at) {
 GEARSHIFT_DEVICE float load_shared_float(uint32_t at) { return __uint_as_float(load_shared1(at)); }
 GEARSHIFT_DEVICE void store_shared4(uint32_t at, uint4 v) {
   asm volatile("st.shared.v4.b32 [%0],{%1,%2,%3,%4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+GEARSHIFT_DEVICE void store_shared1(uint32_t at, uint32_t v) {
+  asm volatile("st.shared.b32 [%0],%1;" ::"r"(at), "r"(v) : "memory");
 }
 GEARSHIFT_DEVICE void store_shared4(uint32_t at, const float* v) {
   store_shared4(at,
@@ -93,6 +100,22 @@ GEARSHIFT_DEVICE void multiply_bf16(float* c, const uint32_t* a, uint32_t b0, ui
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// The same for fp16.
+GEARSHIFT_DEVICE void multiply_f16(float* c, const uint32_t* a, uint32_t b0, uint32_t b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+GEARSHIFT_DEVICE uint32_t product_f16x2(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("mul.rn.f16x2 %0,%1,%2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+GEARSHIFT_DEVICE uint32_t difference_f16x2(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("sub.rn.f16x2 %0,%1,%2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
 }
 // Pairs of bf16. Before sm_90 a product is a fused multiply-add with -0, a difference one with the factor -1: the same
 // bits.

@@ -13,17 +13,157 @@
 
 #include <cuda_runtime_api.h>
 
+#include <type_traits>
+
+#include "kernel/cuda/stage/decode_rows.cuh"
 #include "kernel/cuda/stage/decode_unit.cuh"
 #include "kernel/cuda/stage/stream_call.h"
 #include "kernel/cuda/stream_tactics.h"
 
 namespace gearshift::cuda {
 
+template <class Unit>
+constexpr const StreamTactic& stream_tactic(int index) {
+  return Unit::row_major ? stream_row_tactics[index] : stream_tactics[index];
+}
+
+// ---- where weights come from: a warp's own units, copied by all its lanes ----
+
+// Units that lie side by side along K, slab after slab (kernel/layout/rows16.h).
+template <class Unit, int Warps>
+struct UnitSource {
+  static constexpr size_t chunk_step = static_cast<size_t>(Warps) * Unit::bytes;
+  const uint8_t* w;
+  size_t slab_step;
+  bool has_scales;
+  int lane;
+
+  __device__ __forceinline__ UnitSource(const StreamCall& call, int row0, int unit, int lane) : lane(lane) {
+    slab_step = static_cast<size_t>(call.units_along_k) * Unit::bytes;
+    w = call.units + row0 / 16 * slab_step + static_cast<size_t>(unit) * Unit::bytes + lane * 16;
+    has_scales = lane < Unit::scale_bytes / 16;
+  }
+  // The unit of slab s, `ahead` chunks from here.
+  __device__ __forceinline__ void copy(uint32_t slot, int ahead, int s, bool on) const {
+    if (!on) return;
+    const uint8_t* from = w + ahead * chunk_step + s * slab_step;
+    const uint32_t to = slot + lane * 16;
+    copy_async(to, from);
+    copy_async(to + 512, from + 512);
+    if (has_scales) copy_async(to + 1024, from + 1024);
+  }
+  __device__ __forceinline__ void advance() { w += chunk_step; }
+};
+
+// Tiles cut from row-major codes (stage/decode_rows.cuh); zeros where a row has ended.
+template <class Unit, int Warps>
+struct TileSource {
+  const uint8_t *w, *scales, *none;
+  uint32_t row_offset[4];
+  size_t slab_step, scale_slab_step;
+  int left;  // bytes of the row from this lane's first on
+  uint32_t to;
+  bool has_scales;
+
+  __device__ __forceinline__ TileSource(const StreamCall& call, int row0, int unit, int lane) {
+    const int row = lane >> 3, piece = lane & 7, last = call.rows - 1 - row0;
+    none = call.units;
+    w = call.units + static_cast<size_t>(row0) * call.row_bytes + unit * 128 + piece * 16;
+#pragma unroll
+    for (int i = 0; i < 4; i++) row_offset[i] = static_cast<uint32_t>(min(row + 4 * i, last) * call.row_bytes);
+    slab_step = static_cast<size_t>(16) * call.row_bytes;
+    left = static_cast<int>(call.row_bytes) - unit * 128 - piece * 16;
+    to = row * 128 + (piece ^ row_swizzle(row)) * 16;
+    has_scales = Unit::groups > 0 && lane < 16;
+    if constexpr (Unit::groups > 0) {
+      const int scale_row = row0 + min(lane & 15, last) * call.scale_row_step;
+      scales = call.scales + static_cast<size_t>(scale_row) * call.scale_row_bytes + unit * 4;
+      scale_slab_step = static_cast<size_t>(16) * call.scale_row_bytes;
+      if (has_scales) scale_to = row_tile_bytes + lane * 4;
+    }
+  }
+  uint32_t scale_to = 0;
+  __device__ __forceinline__ void copy(uint32_t slot, int ahead, int s, bool on) const {
+    if (!on) return;
+    const uint8_t* from = w + ahead * Warps * 128 + s * slab_step;
+    const bool real = left > ahead * Warps * 128;
+    if (!real) from = none;
+#pragma unroll
+    for (int i = 0; i < 4; i++) copy_async_or_zero(slot + to + i * 512, real ? from + row_offset[i] : none, real);
+    if constexpr (Unit::groups > 0)
+      if (has_scales) copy_async_word(slot + scale_to, scales + ahead * Warps * 4 + s * scale_slab_step);
+  }
+  __device__ __forceinline__ void advance() {
+    w += Warps * 128;
+    left -= Warps * 128;
+    if constexpr (Unit::groups > 0) scales += Warps * 4;
+  }
+};
+
+// ---- x ----
+
+// Bytes from one token's row of a chunk to the next: ldmatrix wants rows staggered; rows of tiles are swizzled instead.
+template <class Unit>
+constexpr int stream_x_row() {
+  return Unit::row_major ? 256 : stream_x_row_bytes;
+}
+// Where piece c (16 bytes) of a token's row lies in it.
+template <class Unit>
+__device__ __forceinline__ int stream_x_piece(int row, int c) {
+  return (Unit::row_major ? c ^ ((row & 1) << 2) : c) * 16;
+}
+// B fragments of a chunk, two registers a step, columns in the order of the weights.
+template <class Unit>
+__device__ __forceinline__ void load_x(uint32_t* b, uint32_t rows, int lane) {
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    if constexpr (Unit::row_major) {
+      const int token = lane >> 2, t = lane & 3;
+      const uint4 v = load_shared4(rows + token * stream_x_row<Unit>() + stream_x_piece<Unit>(token, 4 * j + t));
+      b[4 * j] = __byte_perm(v.x, v.y, 0x5410);
+      b[4 * j + 1] = __byte_perm(v.x, v.y, 0x7632);
+      b[4 * j + 2] = __byte_perm(v.z, v.w, 0x5410);
+      b[4 * j + 3] = __byte_perm(v.z, v.w, 0x7632);
+    } else {
+      load_matrix4(b + 4 * j, rows + (lane & 7) * stream_x_row<Unit>() + (lane >> 3) * 16 + j * 64);
+    }
+  }
+}
+
+template <class Unit>
+__device__ __forceinline__ void multiply_16bit(float* c, const uint32_t* a, uint32_t b0, uint32_t b1) {
+  if constexpr (Unit::half)
+    multiply_f16(c, a, b0, b1);
+  else
+    multiply_bf16(c, a, b0, b1);
+}
+
+// Factor, bias and output column of `rows` rows from row0 on, 16 bytes each; column -1: none.
+template <class Unit>
+__device__ __forceinline__ void copy_records(const StreamCall& call, uint32_t records, int row0, int rows) {
+  for (int r = threadIdx.x; r < rows; r += blockDim.x) {
+    const uint32_t to = records + r * 16;
+    const int row = row0 + r;
+    if constexpr (!Unit::row_major) {
+      copy_async(to, call.records + row * 4);
+    } else if (row < call.rows) {
+      copy_async_word(to, call.factors + row);
+      if (call.bias != nullptr)
+        copy_async_word(to + 4, call.bias + row);
+      else
+        store_shared1(to + 4, 0);
+      copy_async_word(to + 8, call.columns + row);
+    } else {
+      store_shared1(to + 8, 0xFFFFFFFFu);
+    }
+  }
+}
+
 template <class Unit, int Tactic>
-__global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tactics[Tactic].occupancy)
+__global__ void __launch_bounds__(stream_tactic<Unit>(Tactic).warps * 32, stream_tactic<Unit>(Tactic).occupancy)
     stream_kernel(const __grid_constant__ StreamCall call) {
-  constexpr StreamTactic T = stream_tactics[Tactic];
-  constexpr int S = T.slabs, W = T.warps, D = T.depth, NT = T.token_tiles, XROW = stream_x_row_bytes;
+  constexpr StreamTactic T = stream_tactic<Unit>(Tactic);
+  constexpr int S = T.slabs, W = T.warps, D = T.depth, NT = T.token_tiles, XROW = stream_x_row<Unit>();
   static_assert((D % S == 0 || S % D == 0) && D <= 2 * S,
                 "the ring and the slabs must meet, and x come two chunks ahead");
   constexpr int U = D >= S ? D / S : 1;  // chunks that the ring spans
@@ -38,66 +178,62 @@ __global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tact
     extern __shared__ __align__(128) uint8_t memory[];
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const uint32_t base = shared_address(memory), ring = base + warp * D * Unit::bytes;
-    const uint32_t xs = base + stream_ring_bytes(T, Unit::bytes) + warp * 2 * XHALF;
+    const uint32_t xs = base + stream_ring_bytes(T, Unit::bytes) + warp * 2 * 8 * NT * stream_x_row_bytes;
+    const uint32_t x_scales = xs + 2 * XHALF;  // row_major: of two chunks, 8 NT tokens each
     const uint32_t exchange = base + stream_main_bytes(T, Unit::bytes), records = exchange + stream_sum_bytes(T);
     const int C = call.cluster, rank = blockIdx.x % C;
-    const int slab0 = min(static_cast<int>(blockIdx.x / C) * S, call.slabs - S);
+    const int row0 = max(0, min(static_cast<int>(blockIdx.x / C) * S * 16, call.rows - S * 16));
     const int units = call.units_along_k;
     const int c0 = static_cast<int>(static_cast<int64_t>(units) * rank / C);
     const int c1 = static_cast<int>(static_cast<int64_t>(units) * (rank + 1) / C);
     const int chunks = c1 - c0 > warp ? (c1 - c0 - warp + W - 1) / W : 0;
-    const size_t slab_step = static_cast<size_t>(units) * Unit::bytes;
-    constexpr size_t chunk_step = static_cast<size_t>(W) * Unit::bytes;
-    const uint8_t* w = call.units + slab0 * slab_step + static_cast<size_t>(c0 + warp) * Unit::bytes + lane * 16;
-    const uint32_t ring_lane = ring + lane * 16;
-    const bool has_scales = lane < Unit::scale_bytes / 16;
-    auto copy_unit = [&](int slot, const uint8_t* from, bool on) {
-      const uint32_t to = ring_lane + slot * Unit::bytes;
-      if (on) {
-        copy_async(to, from);
-        copy_async(to + 512, from + 512);
-      }
-      if (on && has_scales) copy_async(to + 1024, from + 1024);
-    };
+    using Source = std::conditional_t<Unit::row_major, TileSource<Unit, W>, UnitSource<Unit, W>>;
+    Source source(call, row0, c0 + warp, lane);
     // Half a warp takes a row of 128 columns; columns past K are zero.
     const int x_row = lane >> 4, x_column = (c0 + warp) * 128 + (lane & 15) * 8;
+    const int x_to = x_row * XROW + stream_x_piece<Unit>(x_row, lane & 15);
     const uint16_t* x = call.x + x_row * call.x_stride + x_column;
+    const bool scales_x = Unit::row_major && Unit::groups == 1 && call.x_scales != nullptr;
+    const float* x_scale = call.x_scales + lane * call.x_scale_stride + c0 + warp;
     auto copy_x = [&](int i) {
-      const uint32_t to = xs + (i & 1) * XHALF + x_row * XROW + (lane & 15) * 16;
+      const uint32_t to = xs + (i & 1) * XHALF + x_to;
       const bool real = x_column + i * W * 128 < call.k;
 #pragma unroll
       for (int q = 0; q < 4 * NT; q++) {
         if (x_row + 2 * q >= call.m) continue;
         copy_async_or_zero(to + 2 * q * XROW, real ? x + 2 * q * call.x_stride + i * W * 128 : call.x, real);
       }
+      if (scales_x && lane < call.m) copy_async_word(x_scales + ((i & 1) * 8 * NT + lane) * 4, x_scale + i * W);
     };
 
-    for (int r = threadIdx.x; r < S * 16; r += W * 32)
-      copy_async(records + r * 16, call.records + (slab0 * 16 + r) * 4);
+    copy_records<Unit>(call, records, row0, S * 16);
 #pragma unroll
     for (int g = 0; g < D; g++) {
-      copy_unit(g, w + (D >= S ? (g / S) * chunk_step + (g % S) * slab_step : g * slab_step),
-                D >= S ? g / S < chunks : chunks > 0);
+      source.copy(ring + g * Unit::bytes, D >= S ? g / S : 0, D >= S ? g % S : g, D >= S ? g / S < chunks : chunks > 0);
       copy_async_commit();
     }
     let_next_launch_start();
     wait_for_previous_launch();
     {  // the first two chunks of x through registers, so that they do not queue behind the weights
       uint4 v[2][4 * NT];
+      float scale[2] = {};
 #pragma unroll
-      for (int i = 0; i < 2; i++)
+      for (int i = 0; i < 2; i++) {
 #pragma unroll
         for (int q = 0; q < 4 * NT; q++) {
           v[i][q] = make_uint4(0, 0, 0, 0);
           if (i < chunks && x_row + 2 * q < call.m && x_column + i * W * 128 < call.k)
             v[i][q] = *reinterpret_cast<const uint4*>(x + 2 * q * call.x_stride + i * W * 128);
         }
+        if (scales_x && lane < call.m && i < chunks) scale[i] = x_scale[i * W];
+      }
 #pragma unroll
-      for (int i = 0; i < 2; i++)
+      for (int i = 0; i < 2; i++) {
 #pragma unroll
         for (int q = 0; q < 4 * NT; q++)
-          if (i < chunks && x_row + 2 * q < call.m)
-            store_shared4(xs + i * XHALF + (x_row + 2 * q) * XROW + (lane & 15) * 16, v[i][q]);
+          if (i < chunks && x_row + 2 * q < call.m) store_shared4(xs + i * XHALF + x_to + 2 * q * XROW, v[i][q]);
+        if (scales_x && lane < call.m) store_shared1(x_scales + (i * 8 * NT + lane) * 4, __float_as_uint(scale[i]));
+      }
       __syncwarp();
     }
 
@@ -109,6 +245,7 @@ __global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tact
     int ring_chunk = 0;
     for (int i = 0; i < chunks; i++) {
       uint32_t b[NT][16];
+      float of_token[NT][2];  // x_scales of this chunk
       const uint32_t slots = ring + ring_chunk * S * Unit::bytes;
       const bool more = i + U < chunks;
 #pragma unroll
@@ -116,22 +253,27 @@ __global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tact
         copy_async_wait<D - 1>();
         __syncwarp();
         if (s == 0) {
-          const uint32_t at = xs + (i & 1) * XHALF + (lane & 7) * XROW + (lane >> 3) * 16;
 #pragma unroll
-          for (int t = 0; t < NT; t++)
+          for (int t = 0; t < NT; t++) load_x<Unit>(b[t], xs + (i & 1) * XHALF + t * 8 * XROW, lane);
+          if (scales_x) {
 #pragma unroll
-            for (int j = 0; j < 4; j++) load_matrix4(b[t] + 4 * j, at + t * 8 * XROW + j * 64);
+            for (int t = 0; t < NT; t++)
+#pragma unroll
+              for (int q = 0; q < 2; q++)
+                of_token[t][q] = load_shared_float(x_scales + ((i & 1) * 8 * NT + t * 8 + (lane & 3) * 2 + q) * 4);
+          }
         }
+        const uint32_t slot = slots + (D >= S ? s : s % D) * Unit::bytes;
         typename Unit::Raw raw;
-        Unit::load(raw, slots + (D >= S ? s : s % D) * Unit::bytes, lane);
+        Unit::load(raw, slot, lane);
         __syncwarp();
         // The slot is free again: refill it before computing.
         if (D >= S)
-          copy_unit(s + ring_chunk * S, w + U * chunk_step + s * slab_step, more);
+          source.copy(slot, U, s, more);
         else if (s + D < S)
-          copy_unit(s % D, w + (s + D) * slab_step, true);
+          source.copy(slot, 0, s + D, true);
         else
-          copy_unit(s % D, w + chunk_step + (s + D - S) * slab_step, more);
+          source.copy(slot, 1, s + D - S, more);
         if (s == 0 && i + 2 < chunks) copy_x(i + 2);
         copy_async_commit();
 
@@ -144,18 +286,21 @@ __global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tact
           Unit::step(regs, j, a);
           if constexpr (Unit::groups == 0) {
 #pragma unroll
-            for (int t = 0; t < NT; t++) multiply_bf16(sum[s][t], a, b[t][2 * j], b[t][2 * j + 1]);
+            for (int t = 0; t < NT; t++) multiply_16bit<Unit>(sum[s][t], a, b[t][2 * j], b[t][2 * j + 1]);
           } else {
             constexpr int steps = 8 / Unit::groups;
             if (j % steps == 0)
 #pragma unroll
               for (int t = 0; t < NT; t++) part[t][0] = part[t][1] = part[t][2] = part[t][3] = 0.f;
 #pragma unroll
-            for (int t = 0; t < NT; t++) multiply_bf16(part[t], a, b[t][2 * j], b[t][2 * j + 1]);
+            for (int t = 0; t < NT; t++) multiply_16bit<Unit>(part[t], a, b[t][2 * j], b[t][2 * j + 1]);
             if (j % steps == steps - 1) {
               const float2 scale = Unit::group_scale(regs, j / steps, call.half_scales);
 #pragma unroll
               for (int t = 0; t < NT; t++) {
+                if (scales_x)
+#pragma unroll
+                  for (int q = 0; q < 4; q++) part[t][q] *= of_token[t][q & 1];
                 sum[s][t][0] = __fmaf_rn(scale.x, part[t][0], sum[s][t][0]);
                 sum[s][t][1] = __fmaf_rn(scale.x, part[t][1], sum[s][t][1]);
                 sum[s][t][2] = __fmaf_rn(scale.y, part[t][2], sum[s][t][2]);
@@ -165,7 +310,7 @@ __global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tact
           }
         }
       }
-      w += chunk_step;
+      source.advance();
       if (U > 1 && ++ring_chunk == U) ring_chunk = 0;
     }
 
@@ -189,7 +334,8 @@ __global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tact
       if (token >= call.m || column < 0) return;
       float factor = __uint_as_float(record.x) * call.factor;
       if (call.token_factor != nullptr) factor *= call.token_factor[token];
-      call.y[token * call.y_stride + column] = to_bf16(v * factor + __uint_as_float(record.y));
+      const float value = v * (factor * Unit::left) + __uint_as_float(record.y);
+      call.y[token * call.y_stride + column] = call.half_out ? to_f16(value) : to_bf16(value);
     };
     const int share = (E + C - 1) / C;
     for (int e = threadIdx.x; e < E; e += W * 32) {
@@ -217,7 +363,7 @@ __global__ void __launch_bounds__(stream_tactics[Tactic].warps * 32, stream_tact
 
 template <class Unit, bool Rare, int Tactic>
 const void* stream_function() {
-  if constexpr (Rare && !stream_tactics[Tactic].everywhere)
+  if constexpr (Rare && !stream_tactic<Unit>(Tactic).everywhere)
     return nullptr;
   else
     return reinterpret_cast<const void*>(&stream_kernel<Unit, Tactic>);
@@ -228,7 +374,7 @@ template <class Unit, bool Rare, int... Tactics>
 bool launch_stream_tactic(const StreamCall& call, int tactic, void* stream, bool dependent,
                           std::integer_sequence<int, Tactics...>) {
   static const void* const functions[] = {stream_function<Unit, Rare, Tactics>()...};
-  const StreamTactic& t = stream_tactics[tactic];
+  const StreamTactic& t = stream_tactic<Unit>(tactic);
   const void* function = functions[tactic];
   // A block meant to have a multiprocessor to itself gets it: otherwise the next launch, which may start early, fills
   // the idle ones twice over while others still work.
@@ -241,7 +387,7 @@ bool launch_stream_tactic(const StreamCall& call, int tactic, void* stream, bool
   }
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3((call.slabs + t.slabs - 1) / t.slabs * call.cluster);
+  config.gridDim = dim3(((call.rows + 15) / 16 + t.slabs - 1) / t.slabs * call.cluster);
   config.blockDim = dim3(t.warps * 32);
   config.dynamicSmemBytes = bytes;
   config.stream = static_cast<cudaStream_t>(stream);
@@ -262,8 +408,8 @@ bool launch_stream_tactic(const StreamCall& call, int tactic, void* stream, bool
 }
 template <class Unit, bool Rare>
 bool launch_stream(const StreamCall& call, int tactic, void* stream, bool dependent) {
-  return launch_stream_tactic<Unit, Rare>(call, tactic, stream, dependent,
-                                          std::make_integer_sequence<int, static_cast<int>(stream_tactics.size())>());
+  constexpr int count = static_cast<int>(Unit::row_major ? stream_row_tactics.size() : stream_tactics.size());
+  return launch_stream_tactic<Unit, Rare>(call, tactic, stream, dependent, std::make_integer_sequence<int, count>());
 }
 
 }  // namespace gearshift::cuda

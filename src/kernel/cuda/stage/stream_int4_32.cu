@@ -4,8 +4,8 @@
 namespace gearshift::cuda {
 
 bool launch_stream_int4_32(const StreamCall& call, int tactic, bool zeros, void* stream, bool dependent) {
-  if (zeros) return launch_stream<Int4Unit<4, true>, true>(call, tactic, stream, dependent);
-  return launch_stream<Int4Unit<4, false>, true>(call, tactic, stream, dependent);
+  if (zeros) return launch_stream<Int4Unit<4, true, false>, true>(call, tactic, stream, dependent);
+  return launch_stream<Int4Unit<4, false, false>, true>(call, tactic, stream, dependent);
 }
 
 }  // namespace gearshift::cuda

@@ -4,8 +4,8 @@
 namespace gearshift::cuda {
 
 bool launch_stream_int4_64(const StreamCall& call, int tactic, bool zeros, void* stream, bool dependent) {
-  if (zeros) return launch_stream<Int4Unit<2, true>, true>(call, tactic, stream, dependent);
-  return launch_stream<Int4Unit<2, false>, true>(call, tactic, stream, dependent);
+  if (zeros) return launch_stream<Int4Unit<2, true, false>, true>(call, tactic, stream, dependent);
+  return launch_stream<Int4Unit<2, false, false>, true>(call, tactic, stream, dependent);
 }
 
 }  // namespace gearshift::cuda

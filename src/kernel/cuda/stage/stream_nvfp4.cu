@@ -2,8 +2,9 @@
 
 namespace gearshift::cuda {
 
-bool launch_stream_nvfp4(const StreamCall& call, int tactic, void* stream, bool dependent) {
-  return launch_stream<Nvfp4Unit, false>(call, tactic, stream, dependent);
+bool launch_stream_nvfp4(const StreamCall& call, int tactic, bool half, void* stream, bool dependent) {
+  if (half) return launch_stream<Nvfp4Unit<true>, true>(call, tactic, stream, dependent);
+  return launch_stream<Nvfp4Unit<false>, false>(call, tactic, stream, dependent);
 }
 
 }  // namespace gearshift::cuda
