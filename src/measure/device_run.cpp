@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <memory>
 #include <thread>
 
 #include "base/try.h"
@@ -23,26 +25,6 @@ Result<DeviceBuffer> copied(std::span<const uint8_t> memory) {
   GEARSHIFT_CHECK(copy.write(memory.data(), memory.size()));
   return copy;
 }
-
-// Calls of a kernel on the device that differ in the copy of the weights they read.
-struct Calls {
-  const Kernel& kernel;
-  RunArgs args;
-  std::vector<const uint8_t*> weights;
-  std::string_view tactic;
-
-  Result<cuda::Graph> capture(int64_t count) const {
-    return cuda::Graph::capture([&](void* stream) {
-      for (int64_t i = 0; i < count; ++i) {
-        RunArgs call = args;
-        call.packed = weights[static_cast<size_t>(i) % weights.size()];
-        call.stream = stream;
-        call.tactic = tactic;
-        kernel.run(call);
-      }
-    });
-  }
-};
 
 }  // namespace
 
@@ -73,50 +55,108 @@ Result<void> run_on_device(const DeviceCall& call) {
   return workspace.read(call.workspace_memory.data(), call.workspace_memory.size());
 }
 
-Result<Timing> time_on_device(const Kernel& kernel, const PreparedLayer& layer, const ConstMatrix& x, int64_t expert,
-                              std::string_view tactic, const DeviceTimerLimits& limits) {
+void DeviceLaps::queue(int64_t count, void* stream) const {
+  for (int64_t i = 0; i < count; ++i) {
+    RunArgs call = args_;
+    call.packed = weights_[static_cast<size_t>(i) % weights_.size()];
+    call.stream = stream;
+    call.tactic = tactic_;
+    kernel_->run(call);
+  }
+}
+
+Result<DeviceLaps> DeviceLaps::make(const Kernel& kernel, const PreparedLayer& layer, const ConstMatrix& x,
+                                    int64_t expert, std::string_view tactic, const DeviceTimerLimits& limits) {
   const LayerSpec& spec = layer.plan->layer;
   const int64_t size = element_bytes(x.dtype), bytes = kernel.layout->bytes(spec);
   const int64_t x_bytes = ((x.rows - 1) * x.stride + x.cols) * size;
+  const int64_t scratch = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(spec, x.rows, 1);
   GEARSHIFT_TRY(DeviceBuffer x_there, copied({static_cast<const uint8_t*>(x.data), static_cast<size_t>(x_bytes)}));
   GEARSHIFT_TRY(DeviceBuffer y, DeviceBuffer::allocate(static_cast<size_t>(x.rows * spec.n * size)));
-  const int64_t scratch = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(spec, x.rows, 1);
   GEARSHIFT_TRY(DeviceBuffer workspace, DeviceBuffer::allocate(static_cast<size_t>(scratch)));
-
-  Calls calls{kernel, {}, {layer.packed_for(kernel, expert)}, tactic};
-  calls.args.weights = &layer.weights[static_cast<size_t>(expert)];
-  calls.args.x = x;
-  calls.args.x.data = x_there.data();
-  calls.args.y = {y.data(), x.dtype, x.rows, spec.n, spec.n};
-  calls.args.workspace = workspace.span();
+  DeviceLaps laps;
+  laps.kernel_ = &kernel;
+  laps.tactic_ = tactic;
+  laps.weights_ = {layer.packed_for(kernel, expert)};
+  laps.args_.weights = &layer.weights[static_cast<size_t>(expert)];
+  laps.args_.x = x;
+  laps.args_.x.data = x_there.data();
+  laps.args_.y = {y.data(), x.dtype, x.rows, spec.n, spec.n};
+  laps.args_.workspace = workspace.span();
   const int64_t wanted = std::max<int64_t>(2, (limits.rotated_bytes + bytes - 1) / std::max<int64_t>(1, bytes));
   const int64_t copies = std::max<int64_t>(1, std::min(wanted, limits.most_copy_bytes / std::max<int64_t>(1, bytes)));
-  std::vector<DeviceBuffer> copy_of_weights;
   for (int64_t i = 1; i < copies; ++i) {
     GEARSHIFT_TRY(DeviceBuffer copy, DeviceBuffer::allocate(static_cast<size_t>(bytes)));
-    GEARSHIFT_CHECK(cuda::copy(copy.data(), calls.weights.front(), static_cast<size_t>(bytes)));
-    calls.weights.push_back(copy.data());
-    copy_of_weights.push_back(std::move(copy));
+    GEARSHIFT_CHECK(cuda::copy(copy.data(), laps.weights_.front(), static_cast<size_t>(bytes)));
+    laps.weights_.push_back(copy.data());
+    laps.memory_.push_back(std::move(copy));
   }
+  for (DeviceBuffer* buffer : {&x_there, &y, &workspace}) laps.memory_.push_back(std::move(*buffer));
 
-  GEARSHIFT_TRY(cuda::Graph once, calls.capture(copies));
+  const auto recorded = [&](int64_t count) {
+    return cuda::Graph::capture([&](void* stream) { laps.queue(count, stream); });
+  };
+  GEARSHIFT_TRY(cuda::Graph once, recorded(copies));
   GEARSHIFT_CHECK(once.replay_us());  // loads the kernel
   GEARSHIFT_TRY(const double once_us, once.replay_us());
-  const double call_us = once_us / static_cast<double>(copies);
-  const auto fitting = static_cast<int64_t>(limits.graph_us / std::max(0.5, call_us));
-  const int64_t count = std::clamp(fitting / copies, int64_t{1}, std::max<int64_t>(1, 400 / copies)) * copies;
-  GEARSHIFT_TRY(cuda::Graph graph, calls.capture(count));
-  GEARSHIFT_CHECK(graph.replay_us());
+  laps.first_us_ = once_us / static_cast<double>(copies);
+  const auto fitting = static_cast<int64_t>(limits.graph_us / std::max(0.5, laps.first_us_));
+  laps.count_ = std::clamp(fitting / copies, int64_t{1}, std::max<int64_t>(1, 400 / copies)) * copies;
+  if (limits.graph) {
+    GEARSHIFT_TRY(laps.graph_, recorded(laps.count_));
+    GEARSHIFT_CHECK(laps.graph_->replay_us());
+  }
+  return laps;
+}
+
+Result<double> DeviceLaps::lap_us() {
+  const auto count = static_cast<double>(count_);
+  if (graph_) {
+    GEARSHIFT_TRY(const double us, graph_->replay_us());
+    return us / count;
+  }
+  GEARSHIFT_CHECK(cuda::synchronize());
+  const auto begin = std::chrono::steady_clock::now();
+  queue(count_, nullptr);
+  GEARSHIFT_CHECK(cuda::synchronize());
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / count;
+}
+
+Result<Timing> time_on_device(const Kernel& kernel, const PreparedLayer& layer, const ConstMatrix& x, int64_t expert,
+                              std::string_view tactic, const DeviceTimerLimits& limits) {
+  GEARSHIFT_TRY(DeviceLaps laps, DeviceLaps::make(kernel, layer, x, expert, tactic, limits));
+  const double call_us = laps.first_us();
   if (call_us > 100) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const int samples = call_us > 1500  ? std::min(limits.samples, 3)
                       : call_us > 400 ? std::min(limits.samples, 5)
                                       : limits.samples;
   std::vector<double> per_call;
   for (int i = 0; i < samples; ++i) {
-    GEARSHIFT_TRY(const double us, graph.replay_us());
-    per_call.push_back(us / static_cast<double>(count));
+    GEARSHIFT_TRY(const double us, laps.lap_us());
+    per_call.push_back(us);
   }
   return summarize(std::move(per_call));
+}
+
+Result<Lap> laps_on_device(const RaceSetting& setting) {
+  const LayerSpec& spec = setting.layer.plan->layer;
+  GEARSHIFT_TRY(OwnedMatrix x, allocate_matrix(setting.dtype, setting.m, spec.k, "activations"));
+  const LayerWeights& weights = setting.layer.weights[static_cast<size_t>(setting.expert)];
+  make_activations(x.view(), setting.seed, setting.threads, activation_limit(weights));
+  DeviceTimerLimits limits;
+  limits.graph = setting.mode != "eager";
+  // A quarter of what is free for the copies of all entries.
+  limits.most_copy_bytes = static_cast<int64_t>(cuda::free_bytes() / 4 / std::max<size_t>(1, setting.entries.size()));
+  const auto laps = std::make_shared<std::vector<DeviceLaps>>();
+  for (const RaceEntry& entry : setting.entries) {
+    GEARSHIFT_TRY(DeviceLaps made, DeviceLaps::make(*entry.kernel, setting.layer, std::as_const(x).view(),
+                                                    setting.expert, entry.tactic, limits));
+    laps->push_back(std::move(made));
+  }
+  return Lap([laps](size_t candidate) {
+    const Result<double> us = (*laps)[candidate].lap_us();
+    return us.ok() ? *us : std::numeric_limits<double>::infinity();
+  });
 }
 
 }  // namespace gearshift

@@ -1,7 +1,9 @@
 // Kernels of a device, run on matrices that lie in host memory, and timed where they run.
 #pragma once
 
+#include "device/cuda.h"
 #include "gearshift/measure.h"
+#include "measure/host_laps.h"
 
 namespace gearshift {
 
@@ -30,10 +32,37 @@ struct DeviceTimerLimits {
   int64_t rotated_bytes =
       330'000'000;  // weights rotate over copies of this size in all: more than any second-level cache
   int64_t most_copy_bytes = int64_t{16} << 30;
+  bool graph = true;  // false: launched one by one, timed by the host
 };
-// Median over replays of one CUDA graph of back-to-back calls, per call. Weights come from memory, because each call
-// reads another copy; x and the workspace are the same in all calls. Clocks are those of a short burst: long work is
-// preceded by a pause of a tenth of a second. `x` on the host.
+// A kernel made ready to be timed: back-to-back calls recorded in one CUDA graph, or queued one by one. Weights come
+// from memory, because each call reads another copy; x, y and the workspace are the same in all calls.
+class DeviceLaps {
+ public:
+  // `x` on the host. The first calls are made here. Error runtime: what the device reports.
+  static Result<DeviceLaps> make(const Kernel& kernel, const PreparedLayer& layer, const ConstMatrix& x, int64_t expert,
+                                 std::string_view tactic = "", const DeviceTimerLimits& limits = {});
+  // Once through; microseconds per call.
+  Result<double> lap_us();
+  // As it was when the laps were made: says how many are worth taking.
+  double first_us() const { return first_us_; }
+  int64_t copies() const { return static_cast<int64_t>(weights_.size()); }
+
+ private:
+  void queue(int64_t count, void* stream) const;
+
+  const Kernel* kernel_ = nullptr;
+  RunArgs args_;
+  std::string tactic_;
+  std::vector<const uint8_t*> weights_;
+  std::vector<DeviceBuffer> memory_;
+  std::optional<cuda::Graph> graph_;  // none: eager
+  int64_t count_ = 0;
+  double first_us_ = 0;
+};
+// Laps of all entries of a race, each with copies of its own of the weights; a lap that the device failed is infinite.
+// Error runtime: not enough memory, what the device reports.
+Result<Lap> laps_on_device(const RaceSetting& setting);
+// Median over laps. Clocks are those of a short burst: long work is preceded by a pause of a tenth of a second.
 Result<Timing> time_on_device(const Kernel& kernel, const PreparedLayer& layer, const ConstMatrix& x, int64_t expert,
                               std::string_view tactic = "", const DeviceTimerLimits& limits = {});
 

@@ -5,7 +5,13 @@
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <string>
+
+#include "base/try.h"
+#include "device/cuda.h"
+#include "measure/activations.h"
+#include "measure/device_run.h"
 
 namespace gearshift {
 
@@ -35,9 +41,9 @@ TuneDevice host_tune_device() {
 
 Result<TuneDevice> tune_device_of(const DeviceProfile& device) {
   if (device.platform == Platform::cpu) return host_tune_device();
-  return ErrorInfo{ErrorCode::usage, "tune",
-                   device.name,      "a CPU: this version times kernels of others with `bench` only",
-                   "--device cpu",   {}};
+  if (device.platform == Platform::cuda)
+    return TuneDevice{laps_on_device, [] { return false; }, cuda::free_bytes, seconds};
+  return ErrorInfo{ErrorCode::usage, "tune", device.name, "a CPU or a CUDA device", "--device cpu", {}};
 }
 
 }  // namespace gearshift

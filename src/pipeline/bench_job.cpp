@@ -108,22 +108,25 @@ Result<BenchJob> bench_job(const Options& options) {
     if (options.count("device") == 0) {
       GEARSHIFT_TRY(job.device, host_cpu(job.settings.max_isa));
     }
+    if (job.device.present) GEARSHIFT_CHECK(use_device(job.device));
     job.model = session.model_layers();
     job.model_path = session.checkpoint().path();
     add_model(job, session);
   } else {
     GEARSHIFT_TRY(const DeviceProfile host, host_cpu(job.settings.max_isa));
     GEARSHIFT_TRY(job.device, find_device(job.settings.device, host));
+    if (job.device.present) GEARSHIFT_CHECK(use_device(job.device));
     Policy& policy = job.settings.policy;
     policy.dtype = job.settings.dtype.value_or(DType::bf16);
     policy.threads = job.settings.threads > 0 ? job.settings.threads : std::max(1, host.cores);
     GEARSHIFT_CHECK(add_shapes(job));
   }
   GEARSHIFT_TRY(job.settings.policy, checked_policy(std::move(job.settings.policy), builtin_registry()));
-  if (!job.device.present || job.device.platform != Platform::cpu) {
+  const bool timed = job.device.platform == Platform::cpu || job.device.platform == Platform::cuda;
+  if (!job.device.present || !timed) {
     return bench_usage(fmt::format("--device {}", printable(job.settings.device)),
-                       fmt::format("{}, which `bench` cannot time here", job.device.name), "the CPU of this machine",
-                       "`gearshift plan` plans for absent devices");
+                       fmt::format("{}, which `bench` cannot time here", job.device.name), "a device of this machine",
+                       "`gearshift plan` plans for absent devices; `gearshift devices` lists both");
   }
   return job;
 }

@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "kernel/cpu/isa.h"
 #include "measure/ceilings/floor.h"
+#include "measure/device_cell.h"
 #include "measure/pinned_threads.h"
 #include "pipeline/measurement.h"
 #include "plan/arithmetic.h"
@@ -116,6 +117,9 @@ Result<void> Bencher::choose(Plan& plan) {
       } else if (decision.fallback && range->kernel->backend != decision.fallback->requested) {
         choice.asked = decision.fallback->requested;
         choice.refused = decision.fallback->reason;
+      } else if (range->kernel->platform != job_.device.platform) {
+        choice.asked = range->kernel->name;
+        choice.refused = fmt::format("{} runs on the host, nothing runs on {}", range->kernel->name, job_.device.name);
       } else {
         choice.kernel = range->kernel;
         total_ += 1 + kRounds;
@@ -165,8 +169,8 @@ BenchRow Bencher::row_of(const Target& target, size_t batch) const {
   return row;
 }
 
-Result<void> Bencher::time_target(const Target& target, CeilingMeter& meter, uint64_t rotate_bytes,
-                                  BenchReport& report) {
+Result<void> Bencher::time_on_host(const Target& target, CeilingMeter& meter, uint64_t rotate_bytes,
+                                   BenchReport& report) {
   const Policy& policy = job_.settings.policy;
   std::vector<const Layout*> layouts;
   for (const Choice& choice : target.choices) {
@@ -210,11 +214,43 @@ Result<void> Bencher::time_target(const Target& target, CeilingMeter& meter, uin
   return {};
 }
 
-Result<BenchReport> Bencher::run() {
-  BenchReport report;
-  report.threads = job_.threads();
-  GEARSHIFT_CHECK(choose(report.plan));
+Result<void> Bencher::time_on_device(const Target& target, DeviceCeilings& ceilings, BenchReport& report) {
+  const Policy& policy = job_.settings.policy;
+  const std::unique_ptr<MadeUpLayer> layer = make_up_layer(target.what->layer, job_.settings.seed);
+  Judge judge(layer->prepared.weights.front(), job_.settings.seed, job_.threads());
+  std::vector<std::optional<DeviceCell>> cells(target.choices.size());
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Kernel* kernel = target.choices[i].kernel;
+    if (kernel == nullptr) continue;
+    step(*target.what, policy.batch[i]);
+    GEARSHIFT_CHECK(use_kernel(*layer, *kernel, job_.threads()));
+    GEARSHIFT_TRY(cells[i],
+                  DeviceCell::make(*kernel, *layer, policy.batch[i], policy.dtype, job_.settings.seed, job_.threads()));
+    GEARSHIFT_CHECK(cells[i]->check(judge));
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    GEARSHIFT_CHECK(ceilings.sample());
+    for (auto& cell : cells) {
+      if (!cell) continue;
+      step(*target.what, cell->m());
+      if (cell->comparison().ok) GEARSHIFT_CHECK(cell->take(kSamplesARound));
+    }
+  }
+  for (size_t i = 0; i < cells.size(); ++i) {
+    BenchRow row = row_of(target, i);
+    if (cells[i]) {
+      row.measurement.comparison = cells[i]->comparison();
+      if (const auto timing = cells[i]->timing()) set_timing(row.measurement, *timing, policy.dtype, 1);
+      row.copies = cells[i]->copies();
+      row.rotated_bytes =
+          static_cast<uint64_t>(row.copies * cells[i]->kernel().layout->bytes(layer->prepared.plan->layer));
+    }
+    report.rows.push_back(std::move(row));
+  }
+  return {};
+}
 
+Result<void> Bencher::on_host(BenchReport& report) {
   constexpr uint64_t kUnknownMemory = uint64_t{4} << 30;
   auto limit = static_cast<uint64_t>(job_.settings.memory_limit);
   if (limit == 0) limit = (job_.device.memory_bytes > 0 ? job_.device.memory_bytes : kUnknownMemory) / 2;
@@ -224,10 +260,30 @@ Result<BenchReport> Bencher::run() {
   const PinnedThreads pin(job_.threads());
   report.pinned = pin.pinned();
   GEARSHIFT_TRY(CeilingMeter meter, CeilingMeter::make(active_isa(), job_.threads(), part));
-  for (const Target& target : targets_) GEARSHIFT_CHECK(time_target(target, meter, part, report));
+  for (const Target& target : targets_) GEARSHIFT_CHECK(time_on_host(target, meter, part, report));
+  report.ceilings = meter.ceilings();
+  report.notes = notes_of(report);
+  return {};
+}
+
+Result<void> Bencher::on_device(BenchReport& report) {
+  GEARSHIFT_TRY(DeviceCeilings ceilings, DeviceCeilings::make());
+  GEARSHIFT_CHECK(ceilings.sample());
+  for (const Target& target : targets_) GEARSHIFT_CHECK(time_on_device(target, ceilings, report));
+  report.ceilings = ceilings.ceilings();
+  report.notes.push_back(
+      "medians over replays of CUDA graphs of back-to-back calls, on copies of the weights in turn; rows of 0.5 ms and "
+      "more come from a burst, not from a device at its sustained clock");
+  return {};
+}
+
+Result<BenchReport> Bencher::run() {
+  BenchReport report;
+  report.threads = job_.threads();
+  GEARSHIFT_CHECK(choose(report.plan));
+  GEARSHIFT_CHECK(job_.device.platform == Platform::cpu ? on_host(report) : on_device(report));
   if (progress_) progress_(total_, total_, "");
 
-  report.ceilings = meter.ceilings();
   size_t at = 0;
   for (const Target& target : targets_) {
     for (const Choice& choice : target.choices) {
@@ -241,7 +297,6 @@ Result<BenchReport> Bencher::run() {
       row.floor_by = floor.ceiling;
     }
   }
-  report.notes = notes_of(report);
   if (!job_.model_path.empty()) report.stack = stack_of_model(report, job_.settings.policy.batch);
   return report;
 }

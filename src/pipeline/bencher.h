@@ -3,6 +3,7 @@
 
 #include "measure/bench_cell.h"
 #include "measure/ceilings/meter.h"
+#include "measure/device_ceilings.h"
 #include "pipeline/bench_job.h"
 
 namespace gearshift {
@@ -27,7 +28,10 @@ class Bencher {
   };
 
   Result<void> choose(Plan& plan);
-  Result<void> time_target(const Target& target, CeilingMeter& meter, uint64_t rotate_bytes, BenchReport& report);
+  Result<void> on_host(BenchReport& report);
+  Result<void> on_device(BenchReport& report);
+  Result<void> time_on_host(const Target& target, CeilingMeter& meter, uint64_t rotate_bytes, BenchReport& report);
+  Result<void> time_on_device(const Target& target, DeviceCeilings& ceilings, BenchReport& report);
   BenchRow row_of(const Target& target, size_t batch) const;
   void step(const BenchTarget& target, int64_t m);
 

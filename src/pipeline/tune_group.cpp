@@ -45,6 +45,8 @@ void TuneGroup::add_point(int64_t m) {
 std::vector<RaceEntry> TuneGroup::entries() const {
   std::vector<RaceEntry> entries;
   for (const Verdict& verdict : listed_->candidates) {
+    // A host's kernel beside those of a device is what is left when nothing else may run, no rival.
+    if (verdict.kernel->platform != session_.device().platform) continue;
     if (verdict.kind == VerdictKind::rejected &&
         !could_be_paid(verdict, layer(), session_.settings().policy.memory_budget))
       continue;

@@ -97,5 +97,21 @@ TEST(Floor, TheSlowerOfReadingAndComputing) {
   EXPECT_EQ(floor_of({}, layer, "fp16", 100).us, 0);
 }
 
+// What a device's own kernels are held against: x and y are read and written, too, after a start.
+TEST(Floor, OfADeviceBeginsWithAStart) {
+  const std::vector<Ceiling> ceilings = {{"read start", "us", "", 2, 2, 2, 1},
+                                         {"dram", "GB/s", "", 1000, 1000, 1000, 1},
+                                         {"bf16", "GFLOP/s", "", 1000, 1000, 1000, 1},
+                                         {"int8", "GOP/s", "", 2000, 2000, 2000, 1}};
+  LayerSpec layer;
+  layer.n = 1000;
+  layer.k = 2000;
+  layer.weight_bytes = 6'994'000;  // with 6000 of x and y: 7 us
+  EXPECT_DOUBLE_EQ(floor_of(ceilings, layer, "bf16", 1).us, 9);
+  EXPECT_DOUBLE_EQ(floor_of(ceilings, layer, "fp16", 10).us, 40);  // 0.04 GFLOP
+  EXPECT_EQ(floor_of(ceilings, layer, "fp16", 10).ceiling, "bf16");
+  EXPECT_DOUBLE_EQ(floor_of(ceilings, layer, "int8", 10).us, 20);
+}
+
 }  // namespace
 }  // namespace gearshift
