@@ -2,8 +2,8 @@
 // read ceiling and cuBLASLt's bf16 time measured in the same run. Writes a gearshift.bench/1 document.
 //
 // usage: bench_cuda_kernels FILE.json [--sweep] [--formats N,N] [--shapes N]
-//   --sweep: every tactic of the streaming kernels, not only the one they choose; --formats: nvfp4, mxfp4, int4;
-//   --shapes: how many of the nine shapes; --no-large: not the batch of 4096
+//   --sweep: every tactic of the streaming kernels, not only the one they choose; --formats: names of cases() below;
+//   --shapes: how many of the nine shapes; --batch M,M; --no-large: not the batch of 4096
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,9 +13,11 @@
 #include <string>
 
 #include "base/build_identity.h"
+#include "base/text.h"
+#include "device/cublaslt.h"
 #include "device/cuda.h"
 #include "gearshift/kernel.h"
-#include "kernel/cuda/stage/read_all.h"
+#include "kernel/cuda/read_ceiling.h"
 #include "measure/activations.h"
 #include "measure/device_run.h"
 #include "measure/judge.h"
@@ -31,12 +33,15 @@ constexpr int64_t kShapes[][2] = {{28672, 8192}, {8192, 28672}, {10240, 8192}, {
                                   {14336, 4096}, {4096, 14336}, {6144, 4096},  {4096, 4096}};
 
 struct Arguments {
-  std::string file, formats = "nvfp4,mxfp4,int4";
+  std::string file, formats =
+                        "nvfp4,mxfp4,int4,fp8,int8,fp8_block,mxfp8,mxfp6,fp8_w8a8,fp8_block_w8a8,int8_w8a8,"
+                        "fp8_library,fp8_block_library,int8_library";
+  std::vector<int64_t> batch = {1, 8, 16};
   bool sweep = false, large = true;
   size_t shapes = std::size(kShapes);
 };
 
-struct Ceiling {
+struct ReadCeiling {
   double start_us = 0, gbytes_per_s = 0;
   double floor_us(double bytes) const { return start_us + bytes / (gbytes_per_s * 1e3); }
 };
@@ -58,7 +63,7 @@ double read_us(const DeviceBuffer& memory, int64_t bytes, uint32_t* sink) {
   const auto copies = static_cast<int64_t>(memory.size()) / bytes;
   const int64_t calls = std::max(copies, 400'000'000 / bytes / copies * copies);
   cuda::Graph graph = get(cuda::Graph::capture([&](void* stream) {
-    for (int64_t i = 0; i < calls; ++i) (void)cuda::read_all(memory.data() + i % copies * bytes, bytes, sink, stream);
+    for (int64_t i = 0; i < calls; ++i) (void)cuda::queue_read(memory.data() + i % copies * bytes, bytes, sink, stream);
   }));
   (void)get(graph.replay_us());
   std::vector<double> samples;
@@ -67,17 +72,60 @@ double read_us(const DeviceBuffer& memory, int64_t bytes, uint32_t* sink) {
 }
 
 // time = start + bytes / rate, through a small and a large read.
-Ceiling measure_ceiling() {
+ReadCeiling measure_ceiling() {
   const DeviceBuffer memory = get(DeviceBuffer::allocate(size_t{1} << 31));
   check(cuda::fill(const_cast<uint8_t*>(memory.data()), 0, memory.size()));
   const DeviceBuffer sink = get(DeviceBuffer::allocate(256));
   auto* word = reinterpret_cast<uint32_t*>(const_cast<uint8_t*>(sink.data()));
   constexpr int64_t small = 64 * 131072, large = 4096 * 131072;
   const double small_us = read_us(memory, small, word), large_us = read_us(memory, large, word);
-  Ceiling ceiling;
+  ReadCeiling ceiling;
   ceiling.gbytes_per_s = static_cast<double>(large - small) / ((large_us - small_us) * 1e3);
   ceiling.start_us = large_us - static_cast<double>(large) / (ceiling.gbytes_per_s * 1e3);
   return ceiling;
+}
+
+// cuBLASLt alone: codes by codes that are there already, weights in turn. 0: it has no such product.
+double library_us(const Kernel& kernel, int64_t n, int64_t k, int64_t m) {
+  const bool block = kernel.name == "sm90_fp8_block_w8a8_cublaslt", integers = kernel.accumulator == "int32";
+  const int64_t copies = std::max<int64_t>(2, (330'000'000 + n * k - 1) / (n * k));
+  const DeviceBuffer weights = get(DeviceBuffer::allocate(static_cast<size_t>(copies * n * k)));
+  const DeviceBuffer x = get(DeviceBuffer::allocate(static_cast<size_t>(m * k)));
+  const DeviceBuffer y = get(DeviceBuffer::allocate(static_cast<size_t>(m * n * 4)));
+  const DeviceBuffer scales = get(DeviceBuffer::allocate(static_cast<size_t>((n + m) * (k / 128 + 4) * 4)));
+  const DeviceBuffer workspace = get(DeviceBuffer::allocate(cuda::cublaslt_workspace_bytes));
+  const auto fill = [](const DeviceBuffer& buffer) {
+    check(cuda::fill(const_cast<uint8_t*>(buffer.data()), 0x38, buffer.size()));  // e4m3: 1; fp32: 4.4e-5
+  };
+  for (const DeviceBuffer* buffer : {&weights, &x, &scales}) fill(*buffer);
+  cuda::Product p;
+  p.n = n;
+  p.m = m;
+  p.k = p.a_stride = p.b_stride = k;
+  p.d_stride = n;
+  p.b = x.data();
+  p.d = const_cast<uint8_t*>(y.data());
+  p.operand = integers ? DType::i8 : DType::f8_e4m3;
+  p.out = integers ? DType::i32 : DType::bf16;
+  if (!integers) p.scales = block ? cuda::ProductScales::block128 : cuda::ProductScales::outer;
+  p.a_scales = p.b_scales = scales.data();
+  p.workspace = const_cast<uint8_t*>(workspace.data());
+  p.workspace_bytes = cuda::cublaslt_workspace_bytes;
+  p.a = weights.data();
+  if (!cuda::has_algorithm(p)) return 0;
+  const int64_t calls = copies * std::max<int64_t>(1, 40 / copies);
+  cuda::Graph graph = get(cuda::Graph::capture([&](void* stream) {
+    for (int64_t i = 0; i < calls; ++i) {
+      cuda::Product call = p;
+      call.a = weights.data() + i % copies * n * k;
+      call.stream = stream;
+      (void)cuda::multiply(call);
+    }
+  }));
+  (void)get(graph.replay_us());
+  std::vector<double> samples;
+  for (int i = 0; i < 9; ++i) samples.push_back(get(graph.replay_us()) / static_cast<double>(calls));
+  return summarize(std::move(samples)).median_us;
 }
 
 struct Case {
@@ -85,13 +133,32 @@ struct Case {
   const char* kernel;
   const char* baseline;
   Scheme scheme;
+  bool every_shape = false;  // else the largest, a middling and the smallest one
 };
+Scheme without_activations(Family family) {
+  Scheme scheme = common_scheme(family);
+  scheme.activation.reset();
+  return scheme;
+}
 std::vector<Case> cases() {
-  Scheme mxfp4 = common_scheme(Family::mxfp4);
-  mxfp4.activation.reset();
-  return {{"nvfp4", "sm80_nvfp4_w4a16_stream", "sm80_nvfp4_w4a16_emulation", common_scheme(Family::nvfp4_w4a16)},
-          {"mxfp4", "sm80_mxfp4_stream", "sm80_mxfp4_emulation", mxfp4},
-          {"int4", "sm80_int4_w4a16_stream", "sm80_int4_w4a16_emulation", common_scheme(Family::mixed_precision)}};
+  return {
+      {"nvfp4", "sm80_nvfp4_w4a16_stream", "sm80_nvfp4_w4a16_emulation", common_scheme(Family::nvfp4_w4a16), true},
+      {"mxfp4", "sm80_mxfp4_stream", "sm80_mxfp4_emulation", without_activations(Family::mxfp4), true},
+      {"int4", "sm80_int4_w4a16_stream", "sm80_int4_w4a16_emulation", common_scheme(Family::mixed_precision), true},
+      {"fp8", "sm80_w8a16_fp8_stream", "sm80_w8a16_fp8_emulation", common_scheme(Family::w8a16_fp8), true},
+      {"int8", "sm80_int8_w8a16_stream", "sm80_mixed_precision_emulation", without_activations(Family::int8_w8a8),
+       true},
+      {"fp8_block", "sm80_w8a16_fp8_stream", "sm80_w8a16_fp8_emulation", without_activations(Family::fp8_block_w8a8)},
+      {"mxfp8", "sm80_mxfp8_stream", "sm80_mxfp8_emulation", without_activations(Family::mxfp8)},
+      {"mxfp6", "sm80_mxfp6_stream", "sm80_mxfp6_emulation", without_activations(Family::mxfp6)},
+      {"fp8_w8a8", "sm80_fp8_w8a8_stream", "sm80_fp8_w8a8_emulation", common_scheme(Family::fp8_w8a8)},
+      {"fp8_block_w8a8", "sm80_fp8_block_w8a8_stream", "sm80_fp8_block_w8a8_emulation",
+       common_scheme(Family::fp8_block_w8a8)},
+      {"int8_w8a8", "sm80_int8_w8a8_stream", "sm80_int8_w8a8_emulation", common_scheme(Family::int8_w8a8)},
+      {"fp8_library", "sm89_fp8_w8a8_cublaslt", "sm89_fp8_w8a8_cublaslt", common_scheme(Family::fp8_w8a8)},
+      {"fp8_block_library", "sm90_fp8_block_w8a8_cublaslt", "sm90_fp8_block_w8a8_cublaslt",
+       common_scheme(Family::fp8_block_w8a8)},
+      {"int8_library", "sm80_int8_w8a8_cublaslt", "sm80_int8_w8a8_cublaslt", common_scheme(Family::int8_w8a8)}};
 }
 
 const Kernel& kernel_named(std::string_view name) {
@@ -108,14 +175,14 @@ const Kernel& kernel_named(std::string_view name) {
 
 class Bench {
  public:
-  Bench(const Arguments& arguments, const Ceiling& ceiling) : arguments_(arguments), ceiling_(ceiling) {}
+  Bench(const Arguments& arguments, const ReadCeiling& ceiling) : arguments_(arguments), ceiling_(ceiling) {}
 
   void shape(const Case& c, int64_t n, int64_t k) {
     const auto layer = make_up_layer(c.scheme, {n}, k, 1);
     const Kernel& kernel = kernel_named(c.kernel);
     check(use_kernel(*layer, kernel, 16));
     Judge judge(layer->prepared.weights[0], 1, 16);
-    for (const int64_t m : {int64_t{1}, int64_t{8}, int64_t{16}}) {
+    for (const int64_t m : arguments_.batch) {
       OwnedMatrix x = get(allocate_matrix(DType::bf16, m, k, "x"));
       make_activations(x.view(), 1, 16, INFINITY);
       const Comparison comparison = compare(kernel, *layer, x, judge);
@@ -174,9 +241,12 @@ class Bench {
     const LayerSpec& spec = layer.plan.layer;
     const double bytes = static_cast<double>(spec.weight_bytes) + 2.0 * static_cast<double>(m * (spec.n + spec.k));
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(spec.n) * static_cast<double>(spec.k);
-    const double floor = std::max(ceiling_.floor_us(bytes), flops / 820e6);
+    // Best rates of an H200, operations a us: of 16-bit products, of FP8 and of INT8.
+    const double rate = kernel.backend != "cublaslt" ? 820e6 : kernel.accumulator == "int32" ? 1007e6 : 1585e6;
+    const double floor = std::max(ceiling_.floor_us(bytes), flops / rate);
     const cuda::Clocks clocks = cuda::clocks(0);
     const bool judged = m <= 16;
+    const double alone = kernel.backend == "cublaslt" ? library_us(kernel, spec.n, spec.k, m) : 0;
     rows_ += fmt::format(
         "{}    {{\"shape\": \"{}x{}\", \"family\": \"{}\", \"scheme\": \"{}\", \"n\": {}, \"k\": {}, \"m\": {}, "
         "\"kernel\": \"{}\", "
@@ -184,20 +254,22 @@ class Bench {
         "\"samples\": {}, "
         "\"gbytes_per_s\": {:.0f}, \"tflops\": {:.1f}, \"floor_us\": {:.3f}, \"over_floor\": {:.3f}, "
         "\"relative_error\": {}, "
-        "\"ok\": {}, \"multiprocessor_mhz\": {}}}",
+        "\"ok\": {}{}, \"multiprocessor_mhz\": {}}}",
         rows_.empty() ? "" : ",\n", spec.n, spec.k, name(spec.family), scheme_name(spec.scheme), spec.n, spec.k, m,
         kernel.name, kernel.backend, tactic, timing.median_us, timing.p10_us, timing.p90_us, timing.samples,
         bytes / (timing.median_us * 1e3), flops / (timing.median_us * 1e6), floor, timing.median_us / floor,
         judged ? fmt::format("{:.3e}", comparison.relative_error) : "null",
-        judged ? (comparison.ok ? "true" : "false") : "null", clocks.multiprocessor_mhz);
-    std::printf("%-26s %6ldx%-6ld M=%-5ld %-16s %9.2f us  x%.3f  %s %s\n", std::string(kernel.name).c_str(), spec.n,
+        judged ? (comparison.ok ? "true" : "false") : "null",
+        alone > 0 ? fmt::format(", \"library_alone_us\": {:.3f}", alone) : "", clocks.multiprocessor_mhz);
+    std::printf("%-28s %6ldx%-6ld M=%-5ld %-16s %9.2f us  x%.3f  %s %s%s\n", std::string(kernel.name).c_str(), spec.n,
                 spec.k, m, std::string(tactic).c_str(), timing.median_us, timing.median_us / floor,
-                judged ? (comparison.ok ? "ok" : "WRONG") : "", comparison.failure.c_str());
+                judged ? (comparison.ok ? "ok" : "WRONG") : "", comparison.failure.c_str(),
+                alone > 0 ? fmt::format(" (alone {:.2f})", alone).c_str() : "");
     std::fflush(stdout);
   }
 
   const Arguments& arguments_;
-  const Ceiling& ceiling_;
+  const ReadCeiling& ceiling_;
   std::string rows_;
 };
 
@@ -209,7 +281,10 @@ Arguments read(int argc, char** argv) {
       arguments.sweep = true;
     else if (word == "--no-large")
       arguments.large = false;
-    else if (word == "--formats" && i + 1 < argc)
+    else if (word == "--batch" && i + 1 < argc) {
+      arguments.batch.clear();
+      for (const std::string& m : split(argv[++i], ',')) arguments.batch.push_back(std::stoll(m));
+    } else if (word == "--formats" && i + 1 < argc)
       arguments.formats = argv[++i];
     else if (word == "--shapes" && i + 1 < argc)
       arguments.shapes = std::min(std::size(kShapes), static_cast<size_t>(std::stoul(argv[++i])));
@@ -226,14 +301,16 @@ int main(int argc, char** argv) {
   const std::vector<DeviceProfile> devices = cuda_devices();
   if (devices.empty()) fail(cuda::no_device("cuda"));
   check(use_device(devices.front()));
-  const Ceiling ceiling = measure_ceiling();
+  const ReadCeiling ceiling = measure_ceiling();
   std::printf("%s, driver %s: reading takes %.2f us + bytes / %.0f GB/s\n", devices.front().name.c_str(),
               devices.front().driver.c_str(), ceiling.start_us, ceiling.gbytes_per_s);
   Bench bench(arguments, ceiling);
   for (size_t i = 0; i < arguments.shapes; ++i) {
     const auto [n, k] = std::pair(kShapes[i][0], kShapes[i][1]);
     if (arguments.large) bench.plain(n, k);
+    const bool typical = (n == 28672 && k == 8192) || n * k == 8192 * 8192 || n * k == 4096 * 4096;
     for (const Case& c : cases()) {
+      if (!c.every_shape && !typical) continue;
       if (("," + arguments.formats + ",").find("," + std::string(c.name) + ",") != std::string::npos)
         bench.shape(c, n, k);
     }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Proves the CUDA kernels on this machine, then times them: needs an NVIDIA driver and libcublasLt, nothing else of CUDA's.
-# usage: gpu-check [FOLDER]   what was found goes to FOLDER (default: gpu-check-results): tests.log, bench.json, doctor.json
+# usage: gpu-check [FOLDER [OPTION...]]   what was found goes to FOLDER (default: gpu-check-results): tests.log, bench.json,
+# doctor.json, and sanitizer.log where compute-sanitizer is installed; options are those of bench_cuda_kernels
 # Exit status: 0 when every test passed and every timed result was right.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,6 +24,16 @@ else
   status=1
   grep -E "NVIDIA|Failure|instead of|FAILED|tests ran" "$out/tests.log" | head -n 40
 fi
+# Out-of-bounds accesses and races, on the smallest set that launches every kernel.
+for sanitizer in compute-sanitizer /usr/local/cuda*/bin/compute-sanitizer; do
+  command -v "$sanitizer" >/dev/null || continue
+  for tool in memcheck racecheck; do
+    echo "== compute-sanitizer $tool"
+    "$sanitizer" --tool "$tool" --error-exitcode 9 "$here/test_cuda" --gtest_filter='Case74.*' >>"$out/sanitizer.log" 2>&1 || status=1
+    grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/sanitizer.log" | tail -n 1
+  done
+  break
+done
 echo "== benchmarks"
 "$here/bench_cuda_kernels" "$out/bench.json" "${@:2}" | tee "$out/bench.log"
 [ "${PIPESTATUS[0]}" -eq 0 ] && ! grep -q WRONG "$out/bench.log" || status=1
