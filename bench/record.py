@@ -41,7 +41,8 @@ def main():
         sys.exit(done.returncode)
     document = json.loads(done.stdout)
     document["date"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
-    document["command"] = shlex.join(["gearshift", "bench", *options])
+    level = os.environ.get("GEARSHIFT_MAX_ISA")
+    document["command"] = (f"GEARSHIFT_MAX_ISA={level} " if level else "") + shlex.join(["gearshift", "bench", *options])
     document["driver"] = gpu_driver() if document["device"]["platform"] == "cuda" else f"{platform.system()} {platform.release()}"
     document["clocks"] = clocks()
     with open(out + ".part", "w") as f:

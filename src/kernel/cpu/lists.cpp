@@ -13,9 +13,11 @@ namespace {
 const ListEntry kReference{&reference_kernel, 1, 0, "float64 and portable: what is left when nothing else may run"};
 
 constexpr std::string_view kOwnPrecision = "the checkpoint's own arithmetic, any batch size";
-// Where decoding in registers for every tile and decoding a panel once meet: between 8 and 16 rows, with AVX2 (Zen 3)
-// and with AVX-512 VNNI (Xeon) alike; `gearshift run MODEL --kernel K --batch 8,16` shows both sides of it.
-constexpr int64_t kFewRows = 8;
+// Where decoding in registers for every tile and decoding a panel once meet, in rows. Between what AVX2 (Zen 3) and
+// AVX-512 VNNI (Xeon) show in `gearshift bench --kernel K --batch 4,8,16,32`: integer dots decode so cheaply in
+// registers that AVX2 stays with them up to 16 (NVFP4) or 32 rows (MXFP4, int8 activations), VNNI up to 8; fp32
+// products of e2m1 meet at 4, those of INT4 at 8.
+constexpr int64_t kNvfp4Dots = 8, kMxfp4Dots = 12, kInt4Dots = 12, kE2m1Floats = 4, kInt4Floats = 8;
 constexpr std::string_view kRegisters =
     "one pass over four bits a weight; few rows leave the arithmetic hidden behind memory";
 constexpr std::string_view kPanel = "weights are decoded once per block for all rows";
@@ -56,26 +58,26 @@ std::vector<KernelList> cpu_lists() {
        {{&cpu_fp6_fma, 1, 0, kWide}, {&cpu_mxfp6_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu,
        Family::mxfp4,
-       {{&cpu_mxfp4_dot, 1, kFewRows, kRegisters},
+       {{&cpu_mxfp4_dot, 1, kMxfp4Dots, kRegisters},
         {&cpu_mxfp4_amx_panel, kTileRows, 0, kTiles},
         {&cpu_mxfp4_dot_panel, 1, 0, kPanel},
-        {&cpu_mxfp4_fma, 1, kFewRows, kRegisters},
+        {&cpu_mxfp4_fma, 1, kE2m1Floats, kRegisters},
         {&cpu_mxfp4_fma_panel, 1, 0, kPanel},
         {&cpu_mxfp4_emulation, 1, 0, kOwnPrecision},
         kReference}},
       {Platform::cpu,
        Family::nvfp4_w4a4,
-       {{&cpu_nvfp4_w4a4_dot, 1, kFewRows, kRegisters},
+       {{&cpu_nvfp4_w4a4_dot, 1, kNvfp4Dots, kRegisters},
         {&cpu_nvfp4_w4a4_amx_panel, kTileRows, 0, kTiles},
         {&cpu_nvfp4_w4a4_dot_panel, 1, 0, kPanel},
-        {&cpu_nvfp4_w4a16_fma, 1, kFewRows, kUpgraded},
+        {&cpu_nvfp4_w4a16_fma, 1, kE2m1Floats, kUpgraded},
         {&cpu_nvfp4_w4a16_fma_panel, 1, 0, kUpgraded},
         {&cpu_nvfp4_w4a4_emulation, 1, 0, kOwnPrecision},
         {&cpu_nvfp4_w4a16_emulation, 1, 0, kUpgraded},
         kReference}},
       {Platform::cpu,
        Family::nvfp4_w4a16,
-       {{&cpu_nvfp4_w4a16_fma, 1, kFewRows, kRegisters},
+       {{&cpu_nvfp4_w4a16_fma, 1, kE2m1Floats, kRegisters},
         {&cpu_nvfp4_w4a16_fma_panel, 1, 0, kPanel},
         {&cpu_nvfp4_w4a16_emulation, 1, 0, kOwnPrecision},
         kReference}},
@@ -84,16 +86,16 @@ std::vector<KernelList> cpu_lists() {
        {{&cpu_int8_w8a8_dot, 1, 0, kWide}, {&cpu_int8_w8a8_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu,
        Family::mixed_precision,
-       {{&cpu_int4_fma, 1, kFewRows, kRegisters},
+       {{&cpu_int4_fma, 1, kInt4Floats, kRegisters},
         {&cpu_int4_fma_panel, 1, 0, kPanel},
         {&cpu_int8_fma, 1, 0, kWide},
         {&cpu_mixed_precision_emulation, 1, 0, kOwnPrecision},
         kReference}},
       {Platform::cpu,
        Family::w4a8,
-       {{&cpu_int4_a8_dot, 1, kFewRows, kRegisters},
+       {{&cpu_int4_a8_dot, 1, kInt4Dots, kRegisters},
         {&cpu_int4_a8_dot_panel, 1, 0, kPanel},
-        {&cpu_int4_fma, 1, kFewRows, kRegisters},
+        {&cpu_int4_fma, 1, kInt4Floats, kRegisters},
         {&cpu_int4_fma_panel, 1, 0, kPanel},
         {&cpu_w4a8_emulation, 1, 0, kOwnPrecision},
         kReference}},

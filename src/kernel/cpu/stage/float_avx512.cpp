@@ -354,7 +354,7 @@ Pieces bf16_panel_avx512() {
   return {2, kBf16RowsOfX, 2, XOrder::bf16_pairs, Correction::span, decode_bf16_panel, multiply_bf16};
 }
 Pieces bf16_panel_amx() {
-  return {2, kAmxRowsOfX, 2, XOrder::bf16_lines, Correction::span, decode_bf16_amx, multiply_amx, true};
+  return {2, kAmxRowsOfX, 2, XOrder::bf16_lines, Correction::span, decode_bf16_amx, multiply_amx, true, release_tiles};
 }
 
 }  // namespace gearshift

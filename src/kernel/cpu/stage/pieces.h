@@ -82,7 +82,8 @@ struct Pieces {
   Correction correction = Correction::span;
   void (*decode)(const DecodeArgs&) = nullptr;
   void (*multiply)(const ProductArgs&) = nullptr;
-  bool folds = false;  // knows panels with scales inside
+  bool folds = false;          // knows panels with scales inside
+  void (*finish)() = nullptr;  // after the last of some products: gives back what they set up for the thread
 
   int64_t rows() const { return 16 * panels; }
 };

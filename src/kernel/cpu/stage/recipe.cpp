@@ -247,6 +247,7 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
       pieces.multiply(product);
     }
   }
+  if (pieces.finish != nullptr) pieces.finish();
 }
 
 void store_item(const Call& call, const Item& item, const TileShape& shape, const Tiles& tiles, int64_t m0,

@@ -65,6 +65,8 @@ struct WidePieces {
   // streams of codes. nullptr: multiply() serves it.
   void (*multiply_one)(const WideArgs&) = nullptr;
   int64_t one_panels = 1;
+  // After the last of some products: gives back what they set up for the thread. nullptr: nothing.
+  void (*finish)() = nullptr;
 };
 
 // For m rows of x. `integers`: x is int8. `bf16`: x is exact in bf16.
@@ -83,8 +85,9 @@ WidePieces wide_e4m3_dot();
 WidePieces wide_int8_amx();
 WidePieces wide_bf16_amx();
 WidePieces wide_e4m3_amx();
-// The multiplier of bf16 pairs by tiles of AMX: two panels, x by rows.
+// The multiplier of bf16 pairs by tiles of AMX: two panels, x by lines. release_tiles() ends a series of its calls.
 void multiply_pairs_amx(const WideArgs& args);
+void release_tiles();
 // bf16 pairs of e4m3 codes over 256; needs AVX-512.
 void decode_e4m3_pairs(const uint8_t* codes, int64_t columns, uint8_t* pairs);
 #endif

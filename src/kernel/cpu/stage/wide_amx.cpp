@@ -13,10 +13,19 @@ namespace {
 
 constexpr int64_t kAmxRows = 32;
 constexpr int64_t kTileBytes = 1024;
-// 256 columns of two panels are 16 KiB of pairs, and so are those of a tile of x: both stay in the first-level cache.
 // Sums leave the tiles once per block.
-constexpr int64_t kAmxBlock = 256;
+constexpr int64_t kAmxBlock = 512;
 constexpr int64_t kSumsStride = 2 * kWideRows * 4;
+
+// Rows of x that this thread's tiles are set up for; 0: tiles are released. Setting up and releasing take thousands of
+// cycles, so tiles stay as they are from one product to the next, until release_tiles().
+thread_local int64_t configured_rows = 0;
+
+void configure(int64_t w) {
+  if (configured_rows == w) return;
+  AmxConfig(w).load();
+  configured_rows = w;
+}
 
 template <bool Both>
 GEARSHIFT_AMX inline __attribute__((always_inline)) void load_sums(const uint8_t* sums) {
@@ -111,8 +120,7 @@ GEARSHIFT_AMX inline __attribute__((always_inline)) void pairs(const WideArgs& a
 
 template <bool Both>
 GEARSHIFT_AMX void multiply_pairs(const WideArgs& args) {
-  const AmxConfig config(args.w);
-  config.load();
+  configure(args.w);
   const uint8_t* weights = args.weights;
   const auto* x = static_cast<const uint8_t*>(args.x);
   auto* sums = static_cast<uint8_t*>(args.sums);
@@ -129,13 +137,11 @@ GEARSHIFT_AMX void multiply_pairs(const WideArgs& args) {
       add_scaled(part, args, s);
     }
   }
-  _tile_release();
 }
 
 template <bool Both>
 GEARSHIFT_AMX void multiply_fours(const WideArgs& args) {
-  const AmxConfig config(args.w);
-  config.load();
+  configure(args.w);
   const uint8_t* weights = args.weights;
   const auto* x = static_cast<const uint8_t*>(args.x);
   auto* sums = static_cast<uint8_t*>(args.sums);
@@ -154,10 +160,19 @@ GEARSHIFT_AMX void multiply_fours(const WideArgs& args) {
     step<Both, true>(x, half[0], half[1]);
   }
   store_sums<Both>(sums);
-  _tile_release();
 }
 
 void multiply_int8(const WideArgs& args) { args.w > 16 ? multiply_fours<true>(args) : multiply_fours<false>(args); }
+
+}  // namespace
+
+GEARSHIFT_AMX void release_tiles() {
+  if (configured_rows == 0) return;
+  _tile_release();
+  configured_rows = 0;
+}
+
+namespace {
 
 WidePieces pieces_amx(WideX x) {
   WidePieces pieces;
@@ -165,6 +180,7 @@ WidePieces pieces_amx(WideX x) {
   pieces.tile_rows = kAmxRows;
   pieces.x = x;
   pieces.block = kAmxBlock;
+  pieces.finish = release_tiles;
   return pieces;
 }
 

@@ -279,6 +279,7 @@ void multiply_wide(const WideCall& call, const WideScratch& s, const WideItem& i
     for (int64_t group = 0; group < groups; ++group)
       multiply_block(call, s, item, rows_of_x, group, k0, columns, decodes, own);
   }
+  if (call.pieces.finish != nullptr) call.pieces.finish();
 }
 
 // Integer sums of row `row` of x in place, as fp32: the offset of unsigned codes off, the shift of x back on.
