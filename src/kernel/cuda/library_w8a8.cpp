@@ -273,6 +273,7 @@ Kernel make_cuda_code_product(std::string_view name, CodeProduct product) {
   contract.n.multiple = 16;  // of 8-bit products
   contract.zero_points = contract.act_order = contract.asymmetric_activations = false;
   contract.capture_safe = true;
+  contract.verified = {"sm_90"};
   contract.targets = cuda::code_targets();
   kernel.bound_u = int8 ? 0x1p-24 : 0x1p-23;
   // FP8 tensor cores align products to the largest of a sum and drop what lies 13 bits below it.
