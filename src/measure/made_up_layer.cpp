@@ -8,39 +8,23 @@
 #include "base/math.h"
 #include "format/bf16.h"
 #include "format/fp16.h"
+#include "layer/make_scheme.h"
 #include "layer/stored_sizes.h"
 
 namespace gearshift {
 
 namespace {
 
-ActivationScheme activation(Format format, Granularity granularity, int64_t group) {
-  ActivationScheme scheme;
-  scheme.format = format;
-  scheme.granularity = granularity;
-  scheme.group = group;
-  return scheme;
-}
-
-Scheme quantized(Format format, Storage storage, Grouping grouping, DType scale) {
-  Scheme scheme;
-  scheme.quantized = true;
-  scheme.weight.format = format;
-  scheme.weight.storage = storage;
-  scheme.weight.grouping = grouping;
-  scheme.weight.scale = scale;
-  return scheme;
-}
-
 Scheme nvfp4() {
-  Scheme scheme = quantized(Format::e2m1, Storage::nibbles, {Grouping::Kind::group, 1, 16}, DType::f8_e4m3);
+  Scheme scheme = quantized_weights(Format::e2m1, Storage::nibbles, {Grouping::Kind::group, 1, 16}, DType::f8_e4m3);
   scheme.weight.global_scale = scheme.weight.global_divides = true;
   return scheme;
 }
 
 Scheme microscaled(Format format, Storage storage, int64_t bits_of_activation) {
-  Scheme scheme = quantized(format, storage, {Grouping::Kind::group, 1, 32}, DType::f8_e8m0);
-  scheme.activation = activation(bits_of_activation == 4 ? Format::e2m1 : Format::e4m3, Granularity::token_group, 32);
+  Scheme scheme = quantized_weights(format, storage, {Grouping::Kind::group, 1, 32}, DType::f8_e8m0);
+  scheme.activation =
+      quantized_activations(bits_of_activation == 4 ? Format::e2m1 : Format::e4m3, Granularity::token_group, 32);
   scheme.activation->rule = ScaleRule::e8m0_even;
   return scheme;
 }
@@ -253,14 +237,14 @@ Scheme common_scheme(Family family) {
     case Family::bf16:
       return scheme;
     case Family::w8a16_fp8:
-      return quantized(Format::e4m3, Storage::dense, row, DType::bf16);
+      return quantized_weights(Format::e4m3, Storage::dense, row, DType::bf16);
     case Family::fp8_w8a8:
-      scheme = quantized(Format::e4m3, Storage::dense, row, DType::bf16);
-      scheme.activation = activation(Format::e4m3, Granularity::token, 0);
+      scheme = quantized_weights(Format::e4m3, Storage::dense, row, DType::bf16);
+      scheme.activation = quantized_activations(Format::e4m3, Granularity::token);
       return scheme;
     case Family::fp8_block_w8a8:
-      scheme = quantized(Format::e4m3, Storage::dense, {Grouping::Kind::block, 128, 128}, DType::f32);
-      scheme.activation = activation(Format::e4m3, Granularity::token_group, 128);
+      scheme = quantized_weights(Format::e4m3, Storage::dense, {Grouping::Kind::block, 128, 128}, DType::f32);
+      scheme.activation = quantized_activations(Format::e4m3, Granularity::token_group, 128);
       return scheme;
     case Family::mxfp8:
       return microscaled(Format::e4m3, Storage::dense, 8);
@@ -272,18 +256,18 @@ Scheme common_scheme(Family family) {
       return nvfp4();
     case Family::nvfp4_w4a4:
       scheme = nvfp4();
-      scheme.activation = activation(Format::e2m1, Granularity::token_group, 16);
+      scheme.activation = quantized_activations(Format::e2m1, Granularity::token_group, 16);
       scheme.activation->stored_scale = scheme.activation->stored_multiplies = true;
       return scheme;
     case Family::int8_w8a8:
-      scheme = quantized(Format::int8, Storage::dense, row, DType::bf16);
-      scheme.activation = activation(Format::int8, Granularity::token, 0);
+      scheme = quantized_weights(Format::int8, Storage::dense, row, DType::bf16);
+      scheme.activation = quantized_activations(Format::int8, Granularity::token);
       return scheme;
     case Family::mixed_precision:
-      return quantized(Format::int4, Storage::dense_bits, group128, DType::bf16);
+      return quantized_weights(Format::int4, Storage::dense_bits, group128, DType::bf16);
     case Family::w4a8:
-      scheme = quantized(Format::int4, Storage::dense_bits, group128, DType::bf16);
-      scheme.activation = activation(Format::int8, Granularity::token, 0);
+      scheme = quantized_weights(Format::int4, Storage::dense_bits, group128, DType::bf16);
+      scheme.activation = quantized_activations(Format::int8, Granularity::token);
       return scheme;
   }
   return scheme;

@@ -1,27 +1,15 @@
 #include "plan/sample_layers.h"
 
+#include "layer/make_scheme.h"
+
 namespace gearshift {
 namespace {
 
 using Kind = Grouping::Kind;
 
-Scheme weights(Format format, Storage storage, Grouping grouping, DType scale) {
-  Scheme scheme;
-  scheme.quantized = true;
-  scheme.weight.format = format;
-  scheme.weight.storage = storage;
-  scheme.weight.grouping = grouping;
-  scheme.weight.scale = scale;
-  return scheme;
-}
-
 Scheme with_activations(Scheme scheme, Format format, Granularity granularity, int64_t group, bool dynamic = true) {
-  ActivationScheme activation;
-  activation.format = format;
-  activation.granularity = granularity;
-  activation.group = granularity == Granularity::token_group ? group : 0;
-  activation.dynamic = dynamic;
-  scheme.activation = activation;
+  scheme.activation = quantized_activations(format, granularity, group);
+  scheme.activation->dynamic = dynamic;
   return scheme;
 }
 
@@ -29,12 +17,14 @@ Grouping groups_of(int64_t columns) { return {Kind::group, 1, columns}; }
 
 const Grouping kTensor{Kind::tensor, 1, 0}, kRow{Kind::row, 1, 0}, kWholeRow{Kind::whole_row, 1, 0};
 
-Scheme fp8(Grouping grouping) { return weights(Format::e4m3, Storage::dense, grouping, DType::f32); }
+Scheme fp8(Grouping grouping) { return quantized_weights(Format::e4m3, Storage::dense, grouping, DType::f32); }
 
-Scheme micro(Format format, Storage storage) { return weights(format, storage, groups_of(32), DType::f8_e8m0); }
+Scheme micro(Format format, Storage storage) {
+  return quantized_weights(format, storage, groups_of(32), DType::f8_e8m0);
+}
 
 Scheme nvfp4() {
-  Scheme scheme = weights(Format::e2m1, Storage::nibbles, groups_of(16), DType::f8_e4m3);
+  Scheme scheme = quantized_weights(Format::e2m1, Storage::nibbles, groups_of(16), DType::f8_e4m3);
   scheme.weight.global_scale = true;
   return scheme;
 }
@@ -42,16 +32,16 @@ Scheme nvfp4() {
 std::vector<Scheme> integers() {
   std::vector<Scheme> schemes;
   for (const int64_t group : {32, 64, 128}) {
-    schemes.push_back(weights(Format::int4, Storage::dense_bits, groups_of(group), DType::bf16));
-    schemes.push_back(weights(Format::uint4, Storage::gptq_v1, groups_of(group), DType::f16));
-    Scheme awq = weights(Format::uint4, Storage::awq, groups_of(group), DType::f16);
+    schemes.push_back(quantized_weights(Format::int4, Storage::dense_bits, groups_of(group), DType::bf16));
+    schemes.push_back(quantized_weights(Format::uint4, Storage::gptq_v1, groups_of(group), DType::f16));
+    Scheme awq = quantized_weights(Format::uint4, Storage::awq, groups_of(group), DType::f16);
     awq.weight.symmetric = false;
     schemes.push_back(awq);
   }
-  schemes.push_back(weights(Format::int4, Storage::dense_bits, kWholeRow, DType::bf16));
-  schemes.push_back(weights(Format::int8, Storage::dense_bits, groups_of(128), DType::bf16));
-  schemes.push_back(weights(Format::uint8, Storage::gptq_v1, groups_of(128), DType::f16));
-  schemes.push_back(weights(Format::int3, Storage::dense_bits, groups_of(128), DType::bf16));
+  schemes.push_back(quantized_weights(Format::int4, Storage::dense_bits, kWholeRow, DType::bf16));
+  schemes.push_back(quantized_weights(Format::int8, Storage::dense_bits, groups_of(128), DType::bf16));
+  schemes.push_back(quantized_weights(Format::uint8, Storage::gptq_v1, groups_of(128), DType::f16));
+  schemes.push_back(quantized_weights(Format::int3, Storage::dense_bits, groups_of(128), DType::bf16));
   return schemes;
 }
 
@@ -86,17 +76,17 @@ std::vector<Scheme> schemes_of(Family family) {
     case Family::nvfp4_w4a16:
       return {nvfp4()};
     case Family::int8_w8a8: {
-      const Scheme row = weights(Format::int8, Storage::dense, kRow, DType::bf16);
+      const Scheme row = quantized_weights(Format::int8, Storage::dense, kRow, DType::bf16);
       return {with_activations(row, Format::int8, G::token, 0),
               with_activations(row, Format::int8, G::tensor, 0, false)};
     }
     case Family::mixed_precision:
       return integers();
     case Family::w4a8:
-      return {with_activations(weights(Format::int4, Storage::dense_bits, groups_of(128), DType::bf16), Format::e4m3,
-                               G::token, 0),
-              with_activations(weights(Format::int4, Storage::dense_bits, groups_of(32), DType::bf16), Format::int8,
-                               G::token, 0)};
+      return {with_activations(quantized_weights(Format::int4, Storage::dense_bits, groups_of(128), DType::bf16),
+                               Format::e4m3, G::token, 0),
+              with_activations(quantized_weights(Format::int4, Storage::dense_bits, groups_of(32), DType::bf16),
+                               Format::int8, G::token, 0)};
   }
   return {};
 }

@@ -5,23 +5,32 @@
 namespace gearshift::architecture {
 namespace {
 
-// The tower's sizes; nullptr: the model has none. What is wrong with them fails the model.
-const Json* vision_config(const ModelBuilder& model) {
+// What every tower has.
+struct Encoder {
+  ConfigNumbers numbers;  // of vision_config
+  int64_t layers = 0, hidden = 0, intermediate = 0;
+};
+
+// nullopt: the model has no tower, or its config has failed it. `layers`: the key of their number.
+std::optional<Encoder> encoder_of(ModelBuilder& model, std::string_view layers) {
   const Json* vision = model.config().config->find("vision_config");
-  return vision != nullptr && vision->is(Json::Kind::object) ? vision : nullptr;
+  if (vision == nullptr || !vision->is(Json::Kind::object)) return std::nullopt;
+  Encoder encoder{ConfigNumbers(vision, nullptr, "config.json: vision_config.")};
+  encoder.layers = encoder.numbers.count(layers);
+  encoder.hidden = encoder.numbers.size("hidden_size");
+  encoder.intermediate = encoder.numbers.size("intermediate_size");
+  if (!encoder.numbers.failed()) return encoder;
+  model.fail(encoder.numbers.error());
+  return std::nullopt;
 }
-ConfigNumbers vision_numbers(const Json* vision) { return {vision, nullptr, "config.json: vision_config."}; }
 
 }  // namespace
 
 void siglip_tower(ModelBuilder& model) {
-  const Json* vision = vision_config(model);
-  if (vision == nullptr) return;
-  ConfigNumbers numbers = vision_numbers(vision);
-  const int64_t layers = numbers.count("num_hidden_layers"), hidden = numbers.size("hidden_size");
-  const int64_t intermediate = numbers.size("intermediate_size");
-  if (numbers.failed()) return model.fail(numbers.error());
-  for (int64_t i = 0; i < layers && !model.failed(); ++i) {
+  const std::optional<Encoder> encoder = encoder_of(model, "num_hidden_layers");
+  if (!encoder) return;
+  const int64_t hidden = encoder->hidden, intermediate = encoder->intermediate;
+  for (int64_t i = 0; i < encoder->layers && !model.failed(); ++i) {
     const std::string layer = layer_prefix("vision_tower.vision_model.encoder.layers", i);
     for (const char* projection : {"k_proj", "v_proj", "q_proj", "out_proj"})
       model.linear(layer + "self_attn." + projection, hidden, hidden, true);
@@ -31,13 +40,10 @@ void siglip_tower(ModelBuilder& model) {
 }
 
 void pixtral_tower(ModelBuilder& model) {
-  const Json* vision = vision_config(model);
-  if (vision == nullptr) return;
-  ConfigNumbers numbers = vision_numbers(vision);
-  const int64_t layers = numbers.count("num_hidden_layers"), hidden = numbers.size("hidden_size");
-  const int64_t intermediate = numbers.size("intermediate_size");
-  if (numbers.failed()) return model.fail(numbers.error());
-  for (int64_t i = 0; i < layers && !model.failed(); ++i) {
+  const std::optional<Encoder> encoder = encoder_of(model, "num_hidden_layers");
+  if (!encoder) return;
+  const int64_t hidden = encoder->hidden, intermediate = encoder->intermediate;
+  for (int64_t i = 0; i < encoder->layers && !model.failed(); ++i) {
     const std::string layer = layer_prefix("vision_tower.transformer.layers", i);
     for (const char* projection : {"k_proj", "o_proj", "q_proj", "v_proj"})
       model.linear(layer + "attention." + projection, hidden, hidden);
@@ -53,15 +59,14 @@ void pixtral_tower(ModelBuilder& model) {
 }
 
 void qwen_tower(ModelBuilder& model) {
-  const Json* vision = vision_config(model);
-  if (vision == nullptr) return;
-  ConfigNumbers numbers = vision_numbers(vision);
-  const int64_t layers = numbers.count("depth"), hidden = numbers.size("hidden_size");
-  const int64_t intermediate = numbers.size("intermediate_size"), out = numbers.size("out_hidden_size");
+  std::optional<Encoder> encoder = encoder_of(model, "depth");
+  if (!encoder) return;
+  ConfigNumbers& numbers = encoder->numbers;
+  const int64_t hidden = encoder->hidden, intermediate = encoder->intermediate, out = numbers.size("out_hidden_size");
   const int64_t merge = numbers.count("spatial_merge_size", 2), merged = hidden * merge * merge;
   const int64_t deep = static_cast<int64_t>(numbers.numbers("deepstack_visual_indexes").size());
   if (numbers.failed()) return model.fail(numbers.error());
-  for (int64_t i = 0; i < layers && !model.failed(); ++i) {
+  for (int64_t i = 0; i < encoder->layers && !model.failed(); ++i) {
     const std::string layer = layer_prefix("model.visual.blocks", i);
     model.linear(layer + "attn.qkv", 3 * hidden, hidden, true);
     model.linear(layer + "attn.proj", hidden, hidden, true);

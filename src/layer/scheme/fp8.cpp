@@ -6,7 +6,6 @@
 
 #include "base/try.h"
 #include "layer/scheme/config_keys.h"
-#include "layer/scheme/not_converted.h"
 #include "layer/scheme/routed_nvfp4.h"
 
 namespace gearshift {
@@ -20,11 +19,7 @@ class Reader final : public SchemeReader {
   explicit Reader(const ModelConfig& config) : config_(config) {}
 
   Result<void> parse() {
-    const QuantConfig& quant = config_.quant;
-    GEARSHIFT_TRY(routed_, RoutedNvfp4::parse(quant));
-    // Beside `moe_quant_algo`, `ignore` lists what is not NVFP4 (and so FP8), not what is float.
-    GEARSHIFT_TRY(not_converted_, NotConverted::read(quant, {"modules_to_not_convert", "ignored_layers",
-                                                             routed_ ? std::string_view() : "ignore"}));
+    GEARSHIFT_TRY(modules_, ConvertedModules::parse(config_.quant));
     GEARSHIFT_CHECK(parse_format());
     GEARSHIFT_CHECK(parse_blocks());
     GEARSHIFT_CHECK(parse_activations());
@@ -36,14 +31,14 @@ class Reader final : public SchemeReader {
     const std::optional<std::string> rule = rule_name(config_, module);
     if (!rule) return read_unquantized(module, config_);
     // A tied head has the embedding's tensors, whatever the list says of heads.
-    const bool excluded = !(module.tied_head && !plain) && not_converted_.match(*rule);
-    if (excluded || (plain && not_converted_.match_loosely(*rule))) return read_unquantized(module, config_);
+    const bool excluded = !(module.tied_head && !plain) && modules_.not_converted.match(*rule);
+    if (excluded || (plain && modules_.not_converted.match_loosely(*rule))) return read_unquantized(module, config_);
     if (plain) {
       // Without a list the scales alone tell what was converted.
-      if (not_converted_.empty() || stays_float_unlisted(module)) return read_unquantized(module, config_);
+      if (modules_.not_converted.empty() || stays_float_unlisted(module)) return read_unquantized(module, config_);
       return unexpected_float(module, "FP8 tensors", config_.quant);
     }
-    if (routed_ && routed_->covers(module)) return routed_->read(module);
+    if (modules_.routed && modules_.routed->covers(module)) return modules_.routed->read(module);
     const TensorInfo* weight = module.find("weight");
     if (weight != nullptr && (weight->dtype == DType::i8 || weight->dtype == DType::u8)) return read_packed(module);
     if (expert_dtype_ == ExpertDType::fp4 && is_routed(module) && !module.draft && weight != nullptr) {
@@ -59,9 +54,9 @@ class Reader final : public SchemeReader {
 
   Result<std::vector<ExpectedTensor>> expected(const ModuleTensors& module, int64_t n, int64_t k) const override {
     const std::optional<std::string> rule = rule_name(config_, module);
-    if (!rule || not_converted_.match_loosely(*rule) || is_never_converted(module))
+    if (!rule || modules_.not_converted.match_loosely(*rule) || is_never_converted(module))
       return std::vector<ExpectedTensor>{};
-    if (routed_ && routed_->covers(module)) return routed_->expected(n, k);
+    if (modules_.routed && modules_.routed->covers(module)) return modules_.routed->expected(n, k);
     if (expert_dtype_ == ExpertDType::fp4 && is_routed(module) && !module.draft) return fp8::expected_fp4_tensors(n, k);
     return fp8::expected_tensors(arguments_, n, k);
   }
@@ -88,7 +83,7 @@ class Reader final : public SchemeReader {
     const Json* size = quant.dict->find("weight_block_size");
     if (size == nullptr || size->is_null()) {
       // Only checkpoints with NVFP4 experts leave it out, and their other layers are in blocks all the same.
-      if (routed_) arguments_.block_rows = arguments_.block_cols = 128;
+      if (modules_.routed) arguments_.block_rows = arguments_.block_cols = 128;
     } else {
       const bool valid =
           size->is(Json::Kind::array) && size->items.size() == 2 &&
@@ -162,8 +157,7 @@ class Reader final : public SchemeReader {
 
   const ModelConfig& config_;
   fp8::Arguments arguments_;
-  NotConverted not_converted_;
-  std::optional<RoutedNvfp4> routed_;
+  ConvertedModules modules_;
   ExpertDType expert_dtype_ = ExpertDType::unsaid;
 };
 

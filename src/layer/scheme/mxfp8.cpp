@@ -4,7 +4,6 @@
 #include "base/try.h"
 #include "layer/scheme/config_keys.h"
 #include "layer/scheme/module_reader.h"
-#include "layer/scheme/not_converted.h"
 #include "layer/scheme/routed_nvfp4.h"
 
 namespace gearshift {
@@ -39,10 +38,7 @@ class Reader final : public SchemeReader {
 
   Result<void> parse() {
     const QuantConfig& quant = config_.quant;
-    GEARSHIFT_TRY(routed_, RoutedNvfp4::parse(quant));
-    // Beside `moe_quant_algo`, `ignore` lists what is not NVFP4, not what is float.
-    GEARSHIFT_TRY(not_converted_, NotConverted::read(quant, {"ignored_layers", "modules_to_not_convert",
-                                                             routed_ ? std::string_view() : "ignore"}));
+    GEARSHIFT_TRY(modules_, ConvertedModules::parse(quant));
     const Json* size = quant.dict->find("weight_block_size");
     const bool blocks_of_32 =
         size == nullptr || size->is_null() ||
@@ -62,28 +58,27 @@ class Reader final : public SchemeReader {
   Result<ModuleScheme> read(const ModuleTensors& module) const override {
     const bool plain = is_plain_float(module);
     const std::optional<std::string> rule = rule_name(config_, module);
-    if (!rule || not_converted_.match(*rule) || (plain && not_converted_.match_loosely(*rule)))
+    if (!rule || modules_.not_converted.match(*rule) || (plain && modules_.not_converted.match_loosely(*rule)))
       return read_unquantized(module, config_);
     if (plain) {
-      if (not_converted_.empty() || stays_float_unlisted(module)) return read_unquantized(module, config_);
+      if (modules_.not_converted.empty() || stays_float_unlisted(module)) return read_unquantized(module, config_);
       return unexpected_float(module, "MXFP8 tensors", config_.quant);
     }
-    return routed_ && routed_->covers(module) ? routed_->read(module) : read_mxfp8(module);
+    return modules_.routed && modules_.routed->covers(module) ? modules_.routed->read(module) : read_mxfp8(module);
   }
 
   Result<std::vector<ExpectedTensor>> expected(const ModuleTensors& module, int64_t n, int64_t k) const override {
     const std::optional<std::string> rule = rule_name(config_, module);
-    if (!rule || not_converted_.match_loosely(*rule) || is_never_converted(module))
+    if (!rule || modules_.not_converted.match_loosely(*rule) || is_never_converted(module))
       return std::vector<ExpectedTensor>{};
-    if (routed_ && routed_->covers(module)) return routed_->expected(n, k);
+    if (modules_.routed && modules_.routed->covers(module)) return modules_.routed->expected(n, k);
     return std::vector<ExpectedTensor>{{"weight", DType::f8_e4m3, {n, k}},
                                        {"weight_scale_inv", DType::u8, {n, ceil_div(k, kGroup)}}};
   }
 
  private:
   const ModelConfig& config_;
-  NotConverted not_converted_;
-  std::optional<RoutedNvfp4> routed_;
+  ConvertedModules modules_;
 };
 
 }  // namespace

@@ -56,4 +56,13 @@ Result<std::vector<ExpectedTensor>> RoutedNvfp4::expected(int64_t n, int64_t k) 
   return compressed_tensors::expected_tensors(group, n, k);
 }
 
+Result<ConvertedModules> ConvertedModules::parse(const QuantConfig& quant) {
+  ConvertedModules modules;
+  GEARSHIFT_TRY(modules.routed, RoutedNvfp4::parse(quant));
+  // Beside `moe_quant_algo`, `ignore` lists what is not NVFP4, not what is float.
+  GEARSHIFT_TRY(modules.not_converted, NotConverted::read(quant, {"modules_to_not_convert", "ignored_layers",
+                                                                  modules.routed ? std::string_view() : "ignore"}));
+  return modules;
+}
+
 }  // namespace gearshift

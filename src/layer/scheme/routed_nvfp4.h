@@ -3,6 +3,7 @@
 #pragma once
 
 #include "layer/scheme/names.h"
+#include "layer/scheme/not_converted.h"
 #include "layer/scheme/scheme.h"
 
 namespace gearshift {
@@ -22,6 +23,14 @@ class RoutedNvfp4 {
   bool compressed_tensors_ = false;  // names and directions of compressed-tensors; else ModelOpt's
   bool weight_only_ = false;
   ExcludeList others_;  // experts that keep the checkpoint's first scheme
+};
+
+// What a checkpoint of one 8-bit scheme says of its modules.
+struct ConvertedModules {
+  std::optional<RoutedNvfp4> routed;
+  NotConverted not_converted;
+  // Errors: those of both.
+  static Result<ConvertedModules> parse(const QuantConfig& quant);
 };
 
 }  // namespace gearshift
