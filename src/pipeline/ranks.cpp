@@ -52,6 +52,13 @@ bool is_fresh(const std::string& file, int64_t since) {
   return stat(file.c_str(), &info) == 0 && info.st_mtime + leeway_s >= since;
 }
 
+std::string line_of(const LayerPlan& row) {
+  std::string line = row.layer.name + ":";
+  for (const PlannedRange& range : row.decision->ranges)
+    line += fmt::format(" {}..{} {} {}", range.m_min, range.m_max, range.kernel->name, range.tactic);
+  return line;
+}
+
 }  // namespace
 
 Ranks ranks_of(const std::function<const char*(const char*)>& environment) {
@@ -161,6 +168,37 @@ Result<void> check_agreement(const std::vector<std::string>& plans) {
     return error;
   }
   return {};
+}
+
+// Rows go around, the slowest rank decides, and every rank sees that all have the same plan.
+Result<void> agree(const Ranks& ranks, Session& session, const Registry& registry) {
+  if (session.file().off()) {
+    return ErrorInfo{
+        ErrorCode::usage, "GEARSHIFT_STORE", "off", fmt::format("a store that the {} ranks share", ranks.size), "", {}};
+  }
+  std::vector<StoreEntry> mine;
+  for (StoreEntry& row : session.file().entries()) {
+    if (row.environment == session.environment()) mine.push_back(std::move(row));
+  }
+  GEARSHIFT_TRY(const std::vector<std::string> bundles,
+                exchange(ranks, session.file().path(), "rows", bundle_of(mine)));
+  std::vector<std::vector<StoreEntry>> by_rank;
+  std::vector<StoreEntry> quarantines;
+  for (size_t rank = 0; rank < bundles.size(); ++rank) {
+    GEARSHIFT_TRY(std::vector<StoreEntry> rows, read_bundle(bundles[rank], fmt::format("rows of rank {}", rank)));
+    for (StoreEntry& row : rows) {
+      row.environment = session.environment();  // one plan for all, whatever the devices
+      if (row.kind == EntryKind::quarantine) quarantines.push_back(row);
+    }
+    by_rank.push_back(std::move(rows));
+  }
+  session.keep(std::move(quarantines));
+  session.store.times = slowest(by_rank);
+  GEARSHIFT_TRY(const Plan plan, session.plan(registry));
+  std::string lines = plan.hash + "\n";
+  for (const LayerPlan& row : plan.layers) lines += line_of(row) + "\n";
+  GEARSHIFT_TRY(const std::vector<std::string> plans, exchange(ranks, session.file().path(), "plan", lines));
+  return check_agreement(plans);
 }
 
 }  // namespace gearshift

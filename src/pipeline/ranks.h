@@ -2,7 +2,7 @@
 // folder carry them; nothing is locked while one rank waits for another.
 #pragma once
 
-#include "gearshift/pipeline.h"
+#include "pipeline/session.h"
 
 namespace gearshift {
 
@@ -27,5 +27,9 @@ std::vector<MeasuredTime> slowest(const std::vector<std::vector<StoreEntry>>& by
 
 // Error runtime naming the first lines in which ranks differ; each text is one rank's plan, a line a layer.
 Result<void> check_agreement(const std::vector<std::string>& plans);
+
+// Rows go around, the slowest rank decides, and every rank sees that all have the same plan: that of session.store from
+// here on. Errors: those of exchange and check_agreement; usage without a store.
+Result<void> agree(const Ranks& ranks, Session& session, const Registry& registry);
 
 }  // namespace gearshift

@@ -1,6 +1,7 @@
 #include "pipeline/tune_times.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "pipeline/measurement.h"
@@ -28,10 +29,36 @@ Comparison proof_of(const RaceEntry& entry, const std::string& layer_class, int6
 
 }  // namespace
 
+std::vector<ServedTime> served_times(const Plan& now, const Plan& listed, const std::vector<TuneGroup>& groups) {
+  std::vector<ServedTime> times;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const TuneGroup& group = groups[g];
+    for (const int64_t m : std::set<int64_t>(listed.policy.batch.begin(), listed.policy.batch.end())) {
+      const MeasuredTime* by_list = group.time_of({range_for(group.listed(), m).kernel, ""}, m);
+      // A budget for second layouts may reach some layers of a group and not the others.
+      for (size_t i = 0; i < listed.layers.size() && by_list != nullptr; ++i) {
+        if (listed.layers[i].decision.get() != &group.listed()) continue;
+        const Decision& own = *now.layers[i].decision;
+        const PlannedRange& range = range_for(own, m);
+        const RaceEntry chosen{range.kernel, std::string(range.tactic)};
+        const MeasuredTime* time = group.time_of(chosen, m);
+        if (time == nullptr) continue;
+        ServedTime served{g, m, chosen, chosen, by_list->median_us, time->median_us, time->median_us};
+        for (const RaceEntry& entry : group.entries()) {
+          const MeasuredTime* other = serves(own, *entry.kernel) ? group.time_of(entry, m) : nullptr;
+          if (other == nullptr || other->median_us >= served.best_us) continue;
+          served.best = entry;
+          served.best_us = other->median_us;
+        }
+        times.push_back(std::move(served));
+      }
+    }
+  }
+  return times;
+}
+
 void add_times(TuneReport& report, const Plan& before, const Plan& listed, const std::vector<TuneGroup>& groups,
                const Session& session, const Prover& prover) {
-  const auto& batch = listed.policy.batch;
-  std::map<int64_t, TunedBatch> sums;
   for (const TuneGroup& group : groups) {
     const Decision& now = *report.plan.layers[group.row()].decision;
     const Decision& earlier = *before.layers[group.row()].decision;
@@ -52,27 +79,15 @@ void add_times(TuneReport& report, const Plan& before, const Plan& listed, const
         row.measurement.comparison = proof_of(entry, group.layer_class(), m, session, prover);
         report.rows.push_back(std::move(row));
       }
-      if (std::find(batch.begin(), batch.end(), m) == batch.end()) continue;
-      const MeasuredTime* by_list = group.time_of({range_for(group.listed(), m).kernel, ""}, m);
-      // A budget for second layouts may reach some layers of a group and not the others.
-      for (size_t i = 0; i < listed.layers.size(); ++i) {
-        if (listed.layers[i].decision.get() != &group.listed()) continue;
-        const Decision& own = *report.plan.layers[i].decision;
-        const PlannedRange& range = range_for(own, m);
-        const MeasuredTime* chosen = group.time_of({range.kernel, std::string(range.tactic)}, m);
-        if (chosen == nullptr || by_list == nullptr) continue;
-        double best = chosen->median_us;
-        for (const RaceEntry& entry : group.entries()) {
-          const MeasuredTime* time = serves(own, *entry.kernel) ? group.time_of(entry, m) : nullptr;
-          if (time != nullptr) best = std::min(best, time->median_us);
-        }
-        TunedBatch& sum = sums[m];
-        sum.m = m;
-        sum.static_us += by_list->median_us;
-        sum.chosen_us += chosen->median_us;
-        sum.best_us += best;
-      }
     }
+  }
+  std::map<int64_t, TunedBatch> sums;
+  for (const ServedTime& time : served_times(report.plan, listed, groups)) {
+    TunedBatch& sum = sums[time.m];
+    sum.m = time.m;
+    sum.static_us += time.static_us;
+    sum.chosen_us += time.chosen_us;
+    sum.best_us += time.best_us;
   }
   double chosen = 0, best = 0;
   for (const auto& [m, sum] : sums) {

@@ -4,7 +4,7 @@
 #include "measure/time_kernels.h"
 #include "pipeline/prover.h"
 #include "pipeline/ranks.h"
-#include "pipeline/tune_group.h"
+#include "pipeline/tune_times.h"
 
 namespace gearshift {
 
@@ -42,16 +42,19 @@ class Tuner {
   // Those of `candidates` that are right at m; the others are quarantined.
   Result<std::vector<RaceEntry>> proven(const TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m);
   std::vector<StoreEntry> race_of(const TuneGroup& group, const PreparedLayer& prepared,
-                                  const std::vector<RaceEntry>& entries, size_t incumbent, int64_t m);
+                                  const std::vector<RaceEntry>& entries, size_t incumbent, int64_t m,
+                                  const RaceRules& rules);
+  RaceRules rules_now() const;
   Result<void> refine(TuneGroup& group, PreparedLayer& prepared, Judge& judge);
   Result<void> prove_edges(const TuneGroup& group, PreparedLayer& prepared, Judge& judge);
   Result<void> work_of_others(std::vector<TuneGroup>& groups);
+  Result<void> close_gap(const Plan& listed, std::vector<TuneGroup>& groups);
+  Result<void> repeat(const TuneGroup& group, const ServedTime& doubtful);
   void leave_out(const TuneGroup& group, int64_t m, const RaceEntry* entry, const std::string& why);
   void quarantine(const TuneGroup& group, const PlannedRange& range, const RaceEntry& entry,
                   const ProofFailure& failure);
   bool out_of_time() const;
   void show_progress(const TuneGroup& group, int64_t m);
-  Result<void> agree();
 
   Session& session_;
   const Registry& registry_;
@@ -63,6 +66,7 @@ class Tuner {
   double savings_s_ = 0;  // seconds that races may take beyond their share
   size_t done_ = 0, total_ = 0;
   size_t measured_ = 0, reused_ = 0;
+  std::set<std::pair<size_t, int64_t>> raced_;    // row and batch size of the races of this run
   std::vector<std::pair<size_t, int64_t>> busy_;  // row and batch size that another process is at
   std::vector<std::string> not_measured_;
 };
