@@ -76,29 +76,26 @@ Result<void> Verifier::verify_layer(size_t index, bool first_of_class, VerifyRep
   const int threads = session_.threads();
   const LayerPlan& planned = report.plan.layers[index];
   // Before anything of a kernel runs in this process, its packing included.
-  bool healthy = true;
-  std::set<const Kernel*> dead;
+  std::vector<const Kernel*> alive;
+  bool as_planned = true;
   for (const Verdict& candidate : planned.decision->candidates) {
-    if (candidate.kind == VerdictKind::rejected || launch_kernel(*candidate.kernel, planned, first_of_class, report))
-      continue;
-    dead.insert(candidate.kernel);
-    healthy = healthy && candidate.kind != VerdictKind::selected;
+    if (candidate.kind == VerdictKind::rejected) continue;
+    if (launch_kernel(*candidate.kernel, planned, first_of_class, report))
+      alive.push_back(candidate.kernel);
+    else
+      as_planned = as_planned && candidate.kind != VerdictKind::selected;
   }
+  if (alive.empty()) return {};
   std::optional<Plan> replanned;
-  if (!healthy) {
+  if (!as_planned) {
     auto plan = session_.plan_row(registry_, index, "");
-    if (!plan.ok()) return {};  // nothing healthy is left to pack for; the report says so
+    if (!plan.ok()) return {};  // the report shows what failed
     replanned = *std::move(plan);
   }
-  const LayerPlan& plan = replanned ? replanned->layers[0] : planned;
-  GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), plan, threads));
+  GEARSHIFT_TRY(PreparedLayer prepared,
+                prepare(session_.checkpoint(), replanned ? replanned->layers[0] : planned, threads));
   notes_.add(prepared);
-  std::vector<const Kernel*> alive;
-  for (const Verdict& candidate : plan.decision->candidates) {
-    if (candidate.kind == VerdictKind::rejected || dead.count(candidate.kernel) != 0) continue;
-    GEARSHIFT_CHECK(add_layout(prepared, *candidate.kernel->layout, threads));
-    alive.push_back(candidate.kernel);
-  }
+  for (const Kernel* kernel : alive) GEARSHIFT_CHECK(add_layout(prepared, *kernel->layout, threads));
   for (size_t expert = 0; expert < prepared.weights.size(); ++expert) {
     Judge judge(prepared.weights[expert], session_.settings().seed, threads);
     for (const Kernel* kernel : alive) {
