@@ -243,7 +243,7 @@ TEST_F(TunerTest, ASecondLayoutRacesWhereTheBudgetPaysForIt) {
   kernels.prefer(1, 0);
   Script script;
   script.us = [](std::string_view kernel, int64_t m, std::string_view, bool) {
-    return kernel == "tiled" ? (m >= 64 ? 5.0 : 20.0) : 10.0;
+    return kernel == "tiled" ? (m >= 64 ? 5.0 : 15.0) : 10.0;
   };
   EXPECT_EQ(tune(kernels, script, options())->tunable, 0u) << "one layout, one kernel";
   const auto poor = tune(kernels, script, options({{"memory-budget", "1000"}}));

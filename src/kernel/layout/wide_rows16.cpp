@@ -20,7 +20,8 @@ WideCode wide_code(const LayerSpec& layer) {
   if (scheme.quantized && scheme.weight.format != Format::float_)
     return scheme.weight.format == Format::int8 || scheme.weight.format == Format::uint8 ? WideCode::int8
                                                                                          : WideCode::e4m3;
-  for (const StoredTensor& tensor : layer.modules.empty() ? std::vector<StoredTensor>() : layer.modules[0].tensors) {
+  if (layer.modules.empty()) return WideCode::bf16;
+  for (const StoredTensor& tensor : layer.modules[0].tensors) {
     if (tensor.role == TensorRole::weight && tensor.dtype == DType::f16) return WideCode::f16;
     if (tensor.role == TensorRole::weight && tensor.dtype == DType::f32) return WideCode::f32;
   }
