@@ -268,6 +268,28 @@ TEST(Case10, OutputBeyondTwoGigabytes) {
   }
 }
 
+// Rows computed alone and in batches around the places where kernels and tiles change.
+TEST(Case73, ARowHasTheSameBitsInEveryBatch) {
+  std::mt19937_64 random(fresh_seed() + 9);
+  for (const Kernel* kernel : cuda_kernels()) {
+    if (!kernel->contract.bits_same_for_any_m) continue;
+    for (const Named& scheme : all_schemes()) {
+      if (!serves(*kernel, scheme.family)) continue;
+      const MadeLayer layer(scheme, {4096}, 4096, random());
+      if (refuses(*kernel, layer.spec, gpu(), DType::bf16)) continue;
+      OnDevice device(layer);
+      GuardedMatrix x(DType::bf16, 256, 4096, 0);
+      fill_activations(x, 256, 4096, random);
+      const Ran whole = device.run(*kernel, x, 256, DType::bf16);
+      for (const int64_t m : {1, 2, 31, 32, 33}) {
+        const Ran some = device.run(*kernel, x, m, DType::bf16);
+        EXPECT_TRUE(std::equal(some.y.begin(), some.y.end(), whole.y.begin()))
+            << kernel->name << " on " << scheme.name << ", M " << m;
+      }
+    }
+  }
+}
+
 struct ShapeCase {
   const char* scheme;
   int64_t n, k;

@@ -15,6 +15,9 @@ constexpr std::string_view kDecode =
     "reads every weight once, as it is stored; up to 16 tokens the arithmetic hides behind memory";
 constexpr std::string_view kPrefill =
     "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
+constexpr std::string_view kCodes =
+    "codes by codes from rows that are read once, all scales in the same kernel: for batches that do not fill a device";
+constexpr std::string_view kInvariant = "one order of sums for any M: what a policy of equal bits may take";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
 constexpr std::string_view kLibrary = "codes by codes at the full rate of 8-bit tensor cores; from 17 tokens on";
 constexpr std::string_view kBlockScaled =
@@ -35,6 +38,8 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::fp8_w8a8,
        {{&sm80_fp8_w8a8_stream, 1, 16, kDecode},
+        {&sm90_fp8_w8a8_prefill, 17, 64, kCodes, true},
+        {&sm90_fp8_w8a8_invariant, 1, 0, kInvariant, true},
         {&sm89_fp8_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
         {&sm80_fp8_w8a8_emulation, 1, 0, kBaseline},
@@ -43,6 +48,8 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::fp8_block_w8a8,
        {{&sm80_fp8_block_w8a8_stream, 1, 16, kDecode},
+        {&sm90_fp8_block_w8a8_prefill, 17, 64, kCodes, true},
+        {&sm90_fp8_block_w8a8_invariant, 1, 0, kInvariant, true},
         {&sm90_fp8_block_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
         {&sm80_fp8_block_w8a8_emulation, 1, 0, kBaseline},
@@ -85,6 +92,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::int8_w8a8,
        {{&sm80_int8_w8a8_stream, 1, 16, kDecode},
+        {&sm90_int8_w8a8_prefill, 17, 0, kCodes, true},
         {&sm80_int8_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm80_int8_w8a8_emulation, 1, 0, kBaseline},
         kHostReference}},
