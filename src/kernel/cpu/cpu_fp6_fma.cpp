@@ -10,7 +10,7 @@ namespace gearshift {
 namespace {
 
 Kernel make() {
-  Kernel kernel = make_wide("cpu_fp6_fma");
+  Kernel kernel = make_wide("cpu_fp6_fma", false);
   kernel.families = {Family::mxfp6};
   kernel.contract.weight_formats = {Format::e2m3, Format::e3m2};
   kernel.contract.storages = {Storage::fp6_bytes};

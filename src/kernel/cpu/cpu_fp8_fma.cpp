@@ -11,7 +11,7 @@ namespace gearshift {
 namespace {
 
 Kernel make() {
-  Kernel kernel = make_wide("cpu_fp8_fma");
+  Kernel kernel = make_wide("cpu_fp8_fma", false);
   kernel.families = {Family::w8a16_fp8, Family::fp8_w8a8, Family::fp8_block_w8a8, Family::mxfp8};
   kernel.contract.weight_formats = {Format::e4m3};
   kernel.contract.groups = {32, 64, 128, 256, 512, 1024};

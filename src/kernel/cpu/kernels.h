@@ -23,6 +23,7 @@ extern const Kernel cpu_bf16_fma;
 extern const Kernel cpu_int8_w8a8_dot;
 extern const Kernel cpu_int8_fma;
 extern const Kernel cpu_fp8_fma;
+extern const Kernel cpu_fp8_amx;
 extern const Kernel cpu_fp6_fma;
 
 extern const Kernel cpu_bf16_emulation;

@@ -22,7 +22,7 @@ constexpr std::string_view kRegisters =
     "one pass over four bits a weight; few rows leave the arithmetic hidden behind memory";
 constexpr std::string_view kPanel = "weights are decoded once per block for all rows";
 // Where tiles of AMX pay for decoding to bf16 instead of to bytes (Xeon).
-constexpr int64_t kTileRows = 48;
+constexpr int64_t kTileRows = 48, kFp8TileRows = 5;
 constexpr std::string_view kTiles = "products of many rows by tiles of bf16, where the processor has them";
 constexpr std::string_view kWide = "reads packed codes once and keeps a block of them in cache for all rows";
 constexpr std::string_view kUpgraded =
@@ -37,22 +37,30 @@ std::vector<KernelList> cpu_lists() {
        {{&cpu_bf16_fma, 1, 0, kWide}, {&cpu_bf16_emulation, 1, 0, kOwnPrecision}, kReference}},
       {Platform::cpu,
        Family::w8a16_fp8,
-       {{&cpu_fp8_fma, 1, 0, kWide}, {&cpu_w8a16_fp8_emulation, 1, 0, kOwnPrecision}, kReference}},
+       {{&cpu_fp8_amx, kFp8TileRows, 0, kTiles},
+        {&cpu_fp8_fma, 1, 0, kWide},
+        {&cpu_w8a16_fp8_emulation, 1, 0, kOwnPrecision},
+        kReference}},
       {Platform::cpu,
        Family::fp8_w8a8,
-       {{&cpu_fp8_fma, 1, 0, kWide},
+       {{&cpu_fp8_amx, kFp8TileRows, 0, kTiles},
+        {&cpu_fp8_fma, 1, 0, kWide},
         {&cpu_fp8_w8a8_emulation, 1, 0, kOwnPrecision},
         {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded},
         kReference}},
       {Platform::cpu,
        Family::fp8_block_w8a8,
-       {{&cpu_fp8_fma, 1, 0, kWide},
+       {{&cpu_fp8_amx, kFp8TileRows, 0, kTiles},
+        {&cpu_fp8_fma, 1, 0, kWide},
         {&cpu_fp8_block_w8a8_emulation, 1, 0, kOwnPrecision},
         {&cpu_w8a16_fp8_emulation, 1, 0, kUpgraded},
         kReference}},
       {Platform::cpu,
        Family::mxfp8,
-       {{&cpu_fp8_fma, 1, 0, kWide}, {&cpu_mxfp8_emulation, 1, 0, kOwnPrecision}, kReference}},
+       {{&cpu_fp8_amx, kFp8TileRows, 0, kTiles},
+        {&cpu_fp8_fma, 1, 0, kWide},
+        {&cpu_mxfp8_emulation, 1, 0, kOwnPrecision},
+        kReference}},
       {Platform::cpu,
        Family::mxfp6,
        {{&cpu_fp6_fma, 1, 0, kWide}, {&cpu_mxfp6_emulation, 1, 0, kOwnPrecision}, kReference}},

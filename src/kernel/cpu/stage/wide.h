@@ -69,8 +69,8 @@ struct WidePieces {
   void (*finish)() = nullptr;
 };
 
-// For m rows of x. `integers`: x is int8. `bf16`: x is exact in bf16.
-WidePieces wide_pieces(Isa isa, WideCode code, bool integers, bool bf16, int64_t m);
+// For m rows of x. `integers`: x is int8. `bf16`: x is exact in bf16. `tiles`: by AMX where there is one.
+WidePieces wide_pieces(Isa isa, WideCode code, bool integers, bool bf16, bool tiles, int64_t m);
 
 WidePieces wide_portable(WideCode code, bool integers);
 #if defined(__x86_64__)

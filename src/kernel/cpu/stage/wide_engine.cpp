@@ -117,21 +117,22 @@ int64_t carve_wide(const WideCall& call, int threads, uint8_t* base, WideScratch
   return shared + threads * s.thread_bytes;
 }
 
-WideCall wide_call(const RunArgs& args, const LayerSpec& layer, DType dtype, int64_t m) {
+WideCall wide_call(const RunArgs& args, const LayerSpec& layer, DType dtype, int64_t m, bool tiles) {
   const WideRows16 at(layer);
   const bool x_scales = separate_x_scales(layer.scheme, at);
   const Isa isa = active_isa();
   const bool integers = at.code == WideCode::int8 && layer.scheme.activation.has_value();
-  WidePieces pieces = wide_pieces(isa, at.code, integers, wide_exact_in_bf16(layer.scheme, kUse, dtype, x_scales), m);
+  WidePieces pieces =
+      wide_pieces(isa, at.code, integers, wide_exact_in_bf16(layer.scheme, kUse, dtype, x_scales), tiles, m);
   const int64_t chunk = wide_chunk(m);
   if (m == 1 && pieces.multiply_one != nullptr) {
     pieces.multiply = pieces.multiply_one;
     pieces.panels = pieces.one_panels;
     pieces.decode = nullptr;
   }
-  // Tiles of nearly equal size: a last one of few rows would cost as much as a whole one.
-  const int64_t tiles = std::max<int64_t>(1, (chunk + pieces.tile_rows - 1) / pieces.tile_rows);
-  pieces.tile_rows = std::max<int64_t>(1, (chunk + tiles - 1) / tiles);
+  // Tiles of x of nearly equal size: a last one of few rows would cost as much as a whole one.
+  const int64_t count = std::max<int64_t>(1, (chunk + pieces.tile_rows - 1) / pieces.tile_rows);
+  pieces.tile_rows = std::max<int64_t>(1, (chunk + count - 1) / count);
   return {args, layer, at, pieces, isa, x_scales, chunk, activation_versions(layer, kUse)};
 }
 
@@ -342,11 +343,12 @@ void multiply_part(const WideCall& call, const WideScratch& s, const uint8_t* pa
   }
 }
 
+template <bool Tiles>
 void run_wide(const RunArgs& args) {
   const int64_t m = args.x.rows;
   if (m == 0) return;
   const LayerWeights& weights = *args.weights;
-  const WideCall call = wide_call(args, *weights.spec, args.x.dtype, m);
+  const WideCall call = wide_call(args, *weights.spec, args.x.dtype, m, Tiles);
   WideScratch s;
   carve_wide(call, args.threads, args.workspace.data(), s);
 #pragma omp parallel num_threads(team_size(args.threads))
@@ -375,20 +377,21 @@ void run_wide(const RunArgs& args) {
 }
 
 // What any type of x may need: it decides whether values are bf16 or fp32.
+template <bool Tiles>
 int64_t wide_workspace(const LayerSpec& layer, int64_t m, int threads) {
   if (m == 0) return 0;
   int64_t most = 0;
   const RunArgs none{};
   for (const DType dtype : {DType::bf16, DType::f32}) {
     WideScratch s;
-    most = std::max(most, carve_wide(wide_call(none, layer, dtype, m), threads, nullptr, s));
+    most = std::max(most, carve_wide(wide_call(none, layer, dtype, m, Tiles), threads, nullptr, s));
   }
   return most;
 }
 
 }  // namespace
 
-Kernel make_wide(std::string_view name) {
+Kernel make_wide(std::string_view name, bool tiles) {
   Kernel kernel;
   kernel.name = name;
   kernel.backend = "native";
@@ -400,8 +403,8 @@ Kernel make_wide(std::string_view name) {
   contract.zero_points = contract.act_order = false;
   contract.bits_same_for_any_m = true;
   contract.verified = verified_processors();
-  kernel.workspace_bytes = wide_workspace;
-  kernel.run = run_wide;
+  kernel.workspace_bytes = tiles ? wide_workspace<true> : wide_workspace<false>;
+  kernel.run = tiles ? run_wide<true> : run_wide<false>;
   return kernel;
 }
 

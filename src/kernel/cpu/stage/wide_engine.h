@@ -6,6 +6,7 @@
 namespace gearshift {
 
 // Any number of rows: codes are decoded as they are read, blocks of them stay in cache for all rows of x.
-Kernel make_wide(std::string_view name);
+// `tiles`: by tiles of AMX where the processor has them; a kernel keeps to one way for all rows, whose bits differ.
+Kernel make_wide(std::string_view name, bool tiles = true);
 
 }  // namespace gearshift
