@@ -40,18 +40,20 @@ bool open_between(const std::vector<double>& a, const std::vector<double>& b) {
 std::vector<std::vector<double>> race(size_t candidates, size_t incumbent, const Lap& lap, const RaceRules& rules) {
   std::vector<std::vector<double>> laps(candidates);
   std::vector<size_t> running;
-  double spent = 0;
+  double in_laps = 0;
+  const double begun = rules.now_us ? rules.now_us() : 0;
   for (size_t i = 0; i < candidates; ++i) {
     running.push_back(i);
-    spent += lap(i);
+    in_laps += lap(i);
   }
   const auto median = [&](size_t i) { return summarize(laps[i]).median_us; };
   for (int round = 0; round < rules.most; ++round) {
     std::rotate(running.begin(), running.begin() + (running.size() > 1 ? 1 : 0), running.end());
     for (const size_t i : running) {
       laps[i].push_back(lap(i));
-      spent += laps[i].back();
+      in_laps += laps[i].back();
     }
+    const double spent = rules.now_us ? rules.now_us() - begun : in_laps;
     const int done = round + 1;
     if (done >= 2) {
       double fastest = std::numeric_limits<double>::infinity();

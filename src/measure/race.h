@@ -13,9 +13,10 @@ struct RaceRules {
   int fewest = 5;          // laps before a candidate leaves for being slower, or the race ends for want of time
   double slower = 1.3;     // than the fastest: leaves after `fewest` laps
   double hopeless = 3;     // than the fastest: leaves after two
-  double budget_us = 1e6;  // laps together
+  double budget_us = 1e6;  // laps together, what stands between them included where there is a clock
   double open_us = 3e6;    // the same while the result is open
   double end_us = 8e6;     // the end, whatever is known by then
+  std::function<double()> now_us = nullptr;  // a clock; nullptr: laps alone count
 };
 
 // One launch of a candidate; microseconds.

@@ -62,7 +62,9 @@ std::vector<RaceResult> time_kernels(const PreparedLayer& layer, int64_t expert,
     return results;
   }
   const auto first = static_cast<size_t>(std::find(fit.begin(), fit.end(), incumbent) - fit.begin());
-  const std::vector<std::vector<double>> laps = race(fit.size(), first, *lap, conditions.rules);
+  RaceRules rules = conditions.rules;
+  rules.now_us = [&] { return device.now_s() * 1e6; };
+  const std::vector<std::vector<double>> laps = race(fit.size(), first, *lap, rules);
   for (size_t i = 0; i < fit.size(); ++i) results[fit[i]].timing = summarize(laps[i]);
   return results;
 }

@@ -23,12 +23,12 @@ constexpr int most_refinements = 24;
 constexpr double accepted_gap = 1.01;
 constexpr int most_repeats = 12;
 // Repeats begin only within this time, seconds.
-constexpr double repeats_s = 60;
+constexpr double repeats_s = 40;
 // How long one process waits for another's results, seconds.
 constexpr double patience_s = 1;
 // What a race costs on average where the results stay open, seconds; what one saves, a later one may take, up to the
 // last number. The first ones have something to begin with.
-constexpr double race_s = 1, first_savings_s = 4, longest_race_s = 8;
+constexpr double race_s = 0.8, first_savings_s = 4, longest_race_s = 6;
 // First launches up to this batch size cost nothing: one child process does them all.
 constexpr int64_t small_batch = 64;
 
