@@ -105,6 +105,7 @@ Result<RunReport> Runner::run() {
   report.stack = stack_of(report.rows);
   report.plan = *plan_;
   notes_.append_to(report.plan);
+  session_.add_store_warnings(report.plan);
   report.quarantined = session_.found_wrong;
   report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
   report.not_run = work.not_run;

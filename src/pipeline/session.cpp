@@ -180,6 +180,12 @@ StoreEntry Session::entry(EntryKind kind, const Kernel& kernel, const std::strin
   return entry;
 }
 
+void Session::add_store_warnings(Plan& plan) const {
+  for (const std::string& warning : file_.warnings()) {
+    if (std::find(plan.notes.begin(), plan.notes.end(), warning) == plan.notes.end()) plan.notes.push_back(warning);
+  }
+}
+
 bool Session::keep(std::vector<StoreEntry> rows) {
   if (rows.empty()) return true;
   const bool written = file_.write(std::move(rows));

@@ -60,6 +60,8 @@ class Session {
   // Reads again what other processes may have added.
   void reload() { store = file_.read(environment_); }
   StoreFile& file() { return file_; }
+  // Notes what went wrong with the file since `plan` was made.
+  void add_store_warnings(Plan& plan) const;
   const RunEnvironment& environment() const { return environment_; }
   const DeviceProfile& device() const { return device_; }
   // What it was opened with.

@@ -439,6 +439,7 @@ Result<TuneReport> Tuner::run() {
 
   if (ranks_.size > 1) GEARSHIFT_CHECK(agree(ranks_, session_, registry_));
   GEARSHIFT_TRY(report.plan, session_.plan(registry_));
+  session_.add_store_warnings(report.plan);
   report.static_hash = listed.hash;
   report.measured = measured_;
   report.reused = reused_;

@@ -69,6 +69,7 @@ Result<VerifyReport> Verifier::run() {
   }
   report.plan.notes.insert(report.plan.notes.end(), prover_.notes().begin(), prover_.notes().end());
   notes_.append_to(report.plan);
+  session_.add_store_warnings(report.plan);
   return report;
 }
 

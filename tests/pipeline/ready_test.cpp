@@ -10,13 +10,13 @@ namespace {
 std::atomic<int64_t> allocations{0};
 }
 
-void* operator new(size_t size) {
+[[gnu::noinline]] void* operator new(size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace gearshift {
 namespace {
@@ -113,6 +113,18 @@ TEST_F(ReadyTest, Case76EveryMissAtStartHasItsReason) {
   const ProofCounts fewer = proofs(other);
   EXPECT_EQ(fewer.remembered, 0u);
   EXPECT_EQ(fewer.why.count("1 threads, proven were 2"), 1u);
+}
+
+TEST_F(ReadyTest, ResultsThatCannotBeKeptAreSaid) {
+  Options options = with_store();
+  options["store"] = {{"/proc/gearshift/store.sqlite"}, "call"};
+  const auto ran = run(options);
+  ASSERT_TRUE(ran.ok());
+  ASSERT_EQ(ran->plan.notes.size(), 1u);
+  EXPECT_NE(ran->plan.notes[0].find("kept for this process only"), std::string::npos) << ran->plan.notes[0];
+  const auto verified = verify(options);
+  ASSERT_TRUE(verified.ok());
+  EXPECT_EQ(verified->plan.notes, ran->plan.notes);
 }
 
 }  // namespace
