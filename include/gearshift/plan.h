@@ -74,6 +74,7 @@ std::string_view name(Rescue rescue);
 struct PlannedRescue {
   Rescue kind = Rescue::padding;
   int64_t n = 0, k = 0;              // as the kernel sees the shard
+  std::shared_ptr<const LayerSpec> served;  // the same in full; nullptr: the shard as it is
   uint64_t extra_bytes = 0;          // of weights and scales, on one rank
   std::string field, found, wanted;  // the number in the way
   std::string reason;
@@ -163,6 +164,7 @@ struct PlanRequest {
   const Store* store = nullptr;    // nullptr: empty
   const PlanRecord* lock = nullptr;  // choose exactly what this earlier plan chose; nullptr: choose
   std::optional<ActivationUse> activation;  // only kernels of this use for layers whose activations are quantized; nullopt: any
+  bool keep_refused = false;       // where no_kernel or fallback_refused is the answer: the rows and their decisions alone
 };
 // Errors: usage (unknown backend, kernel, family, package or fact in the policy), fallback_refused (--strict, one detail line per
 // layer group), no_kernel (a layer that nothing serves; details: every candidate's reason), self_check (nothing healthy

@@ -11,10 +11,12 @@
 namespace gearshift {
 namespace {
 
-constexpr std::array kColumnNames = {
-    "q_proj",    "k_proj",  "v_proj",       "qkv_proj",  "qkv", "query", "key",     "value", "wq",     "wk",       "wv",
-    "wqkv",      "Wqkv",    "q_b_proj",     "kv_b_proj",  // the second half of a low-rank query or key/value projection
-    "gate_proj", "up_proj", "gate_up_proj", "w1",        "w3",  "w13",   "lm_head", "head",  "output", "embed_out"};
+constexpr std::array kColumnNames = {"q_proj",    "k_proj",   "v_proj",       "qkv_proj", "qkv", "query",
+                                     "key",       "value",    "wq",           "wk",       "wv",  "wqkv",
+                                     "Wqkv",      "q_b_proj", "kv_b_proj",  // the second half of a low-rank query or
+                                                                            // key/value projection
+                                     "gate_proj", "up_proj",  "gate_up_proj", "w1",       "w3",  "w13"};
+constexpr std::array kHeadNames = {"lm_head", "head", "output", "embed_out"};
 constexpr std::array kRowNames = {"o_proj", "out_proj", "wo", "down_proj", "w2"};
 
 bool is_one_of(std::string_view name, std::span<const char* const> names) {
@@ -24,7 +26,7 @@ bool is_one_of(std::string_view name, std::span<const char* const> names) {
 Split split_of(std::string_view layer_name) {
   const std::string_view last = last_component(layer_name);
   if (is_one_of(last, kRowNames)) return Split::row;
-  if (is_one_of(last, kColumnNames) || last.starts_with("in_proj")) return Split::column;
+  if (is_one_of(last, kColumnNames) || is_one_of(last, kHeadNames) || last.starts_with("in_proj")) return Split::column;
   return Split::none;
 }
 
@@ -34,6 +36,9 @@ bool is_stored_pair(const LayerSpec& layer) {
   return layer.modules.size() == 1 && layer.row_order == RowOrder::concatenated && layer.n % 2 == 0 &&
          (last == "gate_up_proj" || last == "w13");
 }
+
+// Interleaved rows stay in pairs.
+int64_t row_step(const LayerSpec& layer) { return layer.row_order == RowOrder::interleaved ? 2 : 1; }
 
 struct Division {
   int64_t each = 0;
@@ -106,10 +111,12 @@ int64_t whole_tiles_of(int64_t each, int64_t tp, int64_t tile) {
 
 }  // namespace
 
+bool is_output_head(const LayerSpec& layer) { return is_one_of(last_component(layer.name), kHeadNames); }
+
 int64_t stored_halves(const LayerSpec& layer) { return is_stored_pair(layer) ? 2 : 1; }
 
 int64_t rank_share(const LayerSpec& layer, int64_t extent, int64_t tp) {
-  const int64_t step = layer.row_order == RowOrder::interleaved ? 2 : 1;
+  const int64_t step = row_step(layer);
   return ceil_div(extent / step, tp) * step;
 }
 
@@ -154,6 +161,16 @@ uint64_t duplicated_scale_bytes(const LayerSpec& shard) {
   }
   const int64_t more = std::max<int64_t>(0, own - all / shard.shard->tp);
   return static_cast<uint64_t>(more * bits(shard.scheme.weight.scale) / 8) * stacks(shard);
+}
+
+int64_t uneven_extent(const LayerSpec& shard) {
+  if (!shard.shard || !shard.shard->uneven) return 0;
+  const LayerSpec& whole = *shard.shard->whole;
+  if (shard.shard->split == Split::row) return whole.k;
+  const int64_t step = row_step(whole) * stored_halves(whole);
+  for (const Module& module : whole.modules)
+    if (module.n / step % shard.shard->tp != 0) return module.n / step;
+  return 0;
 }
 
 uint64_t uneven_bytes(const LayerSpec& shard) {
@@ -208,19 +225,17 @@ LayerSpec shard(const LayerSpec& layer, int64_t tp) {
   Shard& shard = *out.shard;
   if (shard.split == Split::none || tp == 1) return out;
   if (shard.split == Split::column) {
-    const int64_t halves = is_stored_pair(layer) ? 2 : 1;
-    const int64_t parts = layer.kind == LayerKind::experts && !layer.stacked ? std::max<int64_t>(layer.experts, 1) : 1;
+    const int64_t halves = stored_halves(layer);
     out.n = 0;
     for (Module& module : out.modules) {
-      // Interleaved rows stay in pairs.
-      const int64_t step = layer.row_order == RowOrder::interleaved ? 2 : 1;
+      const int64_t step = row_step(layer);
       const Division division = divide(module.n / halves / step, tp, tile_rows(layer.scheme));
       module.n = division.each * halves * step;
       out.n += module.n;
       shard.uneven = shard.uneven || division.uneven;
       shard.offset = shard.offset || division.offset;
     }
-    out.n /= parts;
+    out.n /= separate_experts(layer);
   } else {
     const Division division = divide(layer.k, tp, tile_cols(layer.scheme));
     out.k = division.each;

@@ -13,9 +13,13 @@ int64_t divided_extent(const LayerSpec& shard);
 // The shard's scales beyond an even share of the whole layer's: tiles that two ranks hold, and the whole table of
 // act-order.
 uint64_t duplicated_scale_bytes(const LayerSpec& shard);
+// Rows or columns of the first part (or half of one) that does not divide into equal shares; 0 where all do.
+int64_t uneven_extent(const LayerSpec& shard);
 // The zeros in the last rank of an uneven split.
 uint64_t uneven_bytes(const LayerSpec& shard);
 
+// By its name: rows are a vocabulary's.
+bool is_output_head(const LayerSpec& layer);
 // Matrices that are stored one behind the other as one module (gate and up) and divide each on their own: 2, else 1.
 int64_t stored_halves(const LayerSpec& layer);
 // Rows (or columns) of one rank of `extent`, of the first ones; interleaved rows stay in pairs.

@@ -78,7 +78,7 @@ int64_t code_bytes(Storage storage, int width, const StoredExtents& extents) {
   switch (storage) {
     case Storage::dense:
     case Storage::dense_transposed:
-      return rows * columns * width / 8;
+      return rows * columns * (width / 8);
     case Storage::nibbles:
       return rows * ceil_div(columns, 2);
     case Storage::dense_bits:

@@ -66,6 +66,12 @@ Result<std::vector<LayerSpec>> filtered(std::vector<LayerSpec> rows, const Model
   return rows;
 }
 
+std::vector<LayerSpec> shards_of(std::vector<LayerSpec> rows, int64_t tp) {
+  if (tp == 0) return rows;
+  for (LayerSpec& row : rows) row = shard(row, tp);
+  return rows;
+}
+
 }  // namespace
 
 bool matches(std::string_view glob, const LayerSpec& layer) {
@@ -130,26 +136,37 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   return session;
 }
 
-Result<Plan> Session::plan(const Registry& registry, const std::string& selection, int64_t tp) const {
+PlanRequest Session::request(const Registry& registry, int64_t tp) const {
   PlanRequest request;
   request.model = &model_;
-  request.layers.reserve(rows_.size());
-  for (const LayerSpec& row : rows_) request.layers.push_back(tp > 0 ? shard(row, tp) : row);
   request.model_path = checkpoint_.path();
   request.device = device_;
   request.policy = settings_.policy;
   request.policy.tp = tp;
-  if (!selection.empty()) request.policy.selection = selection;
   request.registry = &registry;
   request.store = &store;
-  request.lock = lock_ ? &*lock_ : nullptr;
-  GEARSHIFT_TRY(Plan plan, make_plan(std::move(request)));
+  return request;
+}
+
+Result<Plan> Session::plan(const Registry& registry, const std::string& selection) const {
+  PlanRequest asked = request(registry, settings_.policy.tp);
+  asked.layers = shards_of(rows_, asked.policy.tp);
+  if (!selection.empty()) asked.policy.selection = selection;
+  asked.lock = lock_ ? &*lock_ : nullptr;
+  GEARSHIFT_TRY(Plan plan, make_plan(std::move(asked)));
   plan.origins = origins_;
   // The filter is no part of the policy: that it met nothing is for this room to say.
   if (!settings_.layers.empty() && rows_.empty()) plan.unused.push_back(settings_.layers);
   plan.notes = notes_;
   plan.notes.insert(plan.notes.end(), file_.warnings().begin(), file_.warnings().end());
   return plan;
+}
+
+Result<Plan> Session::plan_shards(int64_t tp) const {
+  PlanRequest asked = request(registry_, tp);
+  asked.layers = shards_of(rows_, tp);
+  asked.keep_refused = true;
+  return make_plan(std::move(asked));
 }
 
 // A store that does not apply at all is what nobody would notice.
@@ -238,16 +255,10 @@ std::string Session::why_unproven(const Kernel& kernel, const std::string& layer
 }
 
 Result<Plan> Session::plan_row(const Registry& registry, size_t row, const std::string& selection) const {
-  PlanRequest request;
-  request.model = &model_;
-  request.layers = {rows_[row]};
-  request.model_path = checkpoint_.path();
-  request.device = device_;
-  request.policy = settings_.policy;
-  request.policy.selection = selection;
-  request.registry = &registry;
-  request.store = &store;
-  return make_plan(std::move(request));
+  PlanRequest asked = request(registry, settings_.policy.tp);
+  asked.layers = shards_of({rows_[row]}, asked.policy.tp);
+  asked.policy.selection = selection;
+  return make_plan(std::move(asked));
 }
 
 Result<void> Session::require_whole_layers() const {

@@ -14,11 +14,9 @@ class Session {
 
   // The plan under what `store` knows now. Equal stores give equal plans.
   Result<Plan> plan() const { return plan(registry_); }
-  Result<Plan> plan(const Registry& registry, const std::string& selection = "") const {
-    return plan(registry, selection, settings_.policy.tp);
-  }
-  // The same for the shards of `tp` ranks; 0: whole layers.
-  Result<Plan> plan_shards(int64_t tp) const { return plan(registry_, "", tp); }
+  Result<Plan> plan(const Registry& registry, const std::string& selection = "") const;
+  // The same for the shards of `tp` ranks, whatever --tp says. Rows that nothing serves are no error here.
+  Result<Plan> plan_shards(int64_t tp) const;
   // Usage error where shards are asked for: they can be planned, and are not run.
   Result<void> require_whole_layers() const;
   // The same for one row, by the priority lists alone or by what was measured.
@@ -71,7 +69,7 @@ class Session {
   void set_batch(std::vector<int64_t> batch) { settings_.policy.batch = std::move(batch); }
 
  private:
-  Result<Plan> plan(const Registry& registry, const std::string& selection, int64_t tp) const;
+  PlanRequest request(const Registry& registry, int64_t tp) const;
   // Usage error where a file to write is one that is read, or the other one that is written.
   Result<void> check_targets() const;
   void note_foreign_rows();

@@ -1,8 +1,9 @@
 #include "pipeline/tp_degrees.h"
 
-#include <algorithm>
+#include <tuple>
 
 #include "base/try.h"
+#include "plan/rescue.h"
 
 namespace gearshift {
 namespace {
@@ -10,13 +11,24 @@ namespace {
 // Degrees past this one leave no layer of a published model with columns to divide.
 constexpr int64_t kLargestDegree = 64;
 
-TpDegree judged(int64_t degree, const Plan& plan) {
+// The number in the way of a row; nullopt: it is served whole, as asked.
+std::optional<Obstacle> in_the_way(const Decision& decision) {
+  if (decision.rescue) return Obstacle{decision.rescue->field, decision.rescue->found, decision.rescue->wanted};
+  if (!serves_every_batch(decision)) return obstacle_of(decision.candidates);
+  return std::nullopt;
+}
+
+TpDegree judged(int64_t degree, const Plan& plan, bool strict) {
   TpDegree out{degree, true, 0, "", "", ""};
   for (const LayerPlan& row : plan.layers) {
-    const auto& rescue = row.decision->rescue;
-    if (!rescue) continue;
-    if (out.ok) out = {degree, false, 0, rescue->field, rescue->found, rescue->wanted};
+    const std::optional<Obstacle> obstacle = in_the_way(*row.decision);
+    const bool refused = strict && row.decision->fallback;
+    if (!obstacle && !refused) continue;
     ++out.layers;
+    if (!out.ok) continue;
+    out.ok = false;
+    if (obstacle)
+      std::tie(out.field, out.found, out.wanted) = std::tie(obstacle->field, obstacle->found, obstacle->wanted);
   }
   return out;
 }
@@ -26,14 +38,8 @@ TpDegree judged(int64_t degree, const Plan& plan) {
 Result<std::vector<TpDegree>> tp_degrees(const Session& session) {
   std::vector<TpDegree> degrees;
   for (int64_t degree = 1; degree <= kLargestDegree; degree *= 2) {
-    const Result<Plan> plan = session.plan_shards(degree);
-    if (plan.ok()) {
-      degrees.push_back(judged(degree, *plan));
-      continue;
-    }
-    const ErrorInfo& error = plan.error();
-    if (error.code != ErrorCode::no_kernel && error.code != ErrorCode::fallback_refused) return error;
-    degrees.push_back({degree, false, static_cast<int64_t>(session.rows().size()), "", error.found, error.wanted});
+    GEARSHIFT_TRY(const Plan plan, session.plan_shards(degree));
+    degrees.push_back(judged(degree, plan, session.settings().policy.strict));
   }
   return degrees;
 }

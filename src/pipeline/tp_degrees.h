@@ -5,8 +5,7 @@
 
 namespace gearshift {
 
-// 1, 2, 4 ... 64, each with the number in its way where some row needs a rescue. Errors: those of Session::plan that
-// another degree does not change.
+// 1, 2, 4 ... 64, each with the number in its way where some row needs a rescue or is not served. Errors: usage.
 Result<std::vector<TpDegree>> tp_degrees(const Session& session);
 
 }  // namespace gearshift

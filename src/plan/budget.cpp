@@ -19,7 +19,8 @@ std::vector<size_t> rows_paid_for(std::vector<LayoutOffer> offers, uint64_t budg
   return rows;
 }
 
-uint64_t second_copy_bytes(const LayerSpec& layer, const Decision& decision) {
+uint64_t second_copy_bytes(const LayerSpec& shard, const Decision& decision) {
+  const LayerSpec& layer = decision.rescue && decision.rescue->served ? *decision.rescue->served : shard;
   for (const PlannedRange& range : decision.ranges) {
     const Layout* layout = range.kernel->layout;
     if (layout == &checkpoint_layout) continue;

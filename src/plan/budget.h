@@ -16,7 +16,7 @@ struct LayoutOffer {
 std::vector<size_t> rows_paid_for(std::vector<LayoutOffer> offers, uint64_t budget);
 
 // What the packed layouts of a decision take beside the first of them, of all experts.
-uint64_t second_copy_bytes(const LayerSpec& layer, const Decision& decision);
+uint64_t second_copy_bytes(const LayerSpec& shard, const Decision& decision);
 
 // How many batch sizes of `batch` get another kernel.
 size_t moved_batch_sizes(const Decision& from, const Decision& to, const std::vector<int64_t>& batch);

@@ -41,7 +41,7 @@ std::string arithmetic_of(const RecordedLayer& layer) {
 }
 std::string shape_of(const RecordedLayer& layer) {
   std::string words = std::to_string(layer.n) + " x " + std::to_string(layer.k);
-  if (layer.experts > 0) words += ", " + std::to_string(layer.experts) + " experts";
+  if (layer.experts > 0) words += ", " + std::to_string(layer.experts) + (layer.experts == 1 ? " expert" : " experts");
   return words;
 }
 

@@ -13,7 +13,8 @@ namespace {
 // Another layer under the same name.
 std::string other_layer(const RecordedLayer& record, const LayerSpec& layer) {
   const auto words = [](std::string_view family, int64_t n, int64_t k, int64_t experts) {
-    return fmt::format("{} {} x {}{}", family, n, k, experts > 0 ? fmt::format(" of {} experts", experts) : "");
+    return fmt::format("{} {} x {}{}", family, n, k,
+                       experts > 0 ? fmt::format(" of {} expert{}", experts, experts == 1 ? "" : "s") : "");
   };
   const std::string here = words(name(layer.family), layer.n, layer.k, layer.experts);
   const std::string there = words(printable(record.family), record.n, record.k, record.experts);

@@ -226,7 +226,10 @@ Result<Plan> make_plan(PlanRequest request) {
     plan.layers.push_back({std::move(layer), {selection, &selection->decision}});
     rows.push_back({&plan.layers.back().layer, selection.get()});
   }
-  if (std::optional<ErrorInfo> refusal = refusal_of(rows, context, lock.subject())) return *std::move(refusal);
+  if (std::optional<ErrorInfo> refusal = refusal_of(rows, context, lock.subject())) {
+    if (request.keep_refused) return plan;
+    return *std::move(refusal);
+  }
   // A locked plan has said what each layer gets; all that is left to ask is whether the budget pays for it.
   if (lock.given()) {
     GEARSHIFT_CHECK(within_budget(plan.layers, policy.memory_budget, lock.subject()));

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "layer/shard.h"
+#include "plan/registry_rules.h"
 
 namespace gearshift {
 namespace {
@@ -43,10 +44,12 @@ std::string remainder(std::string_view field, int64_t found, int64_t multiple) {
          std::to_string(found % multiple);
 }
 
+std::string divided_field(const LayerSpec& layer) { return layer.shard->split == Split::row ? "k" : "n"; }
+
 // What is awkward about the shard itself, whichever kernel runs it.
-std::optional<PlannedRescue> own_rescue(const LayerSpec& layer) {
+std::optional<PlannedRescue> own_rescue(const LayerSpec& layer, const Registry& registry) {
   const Shard& shard = *layer.shard;
-  const std::string field = shard.split == Split::row ? "k" : "n";
+  const std::string field = divided_field(layer);
   PlannedRescue rescue;
   rescue.n = layer.n;
   rescue.k = layer.k;
@@ -58,19 +61,41 @@ std::optional<PlannedRescue> own_rescue(const LayerSpec& layer) {
     rescue.extra_bytes = duplicated_scale_bytes(layer) + uneven_bytes(layer);
     rescue.found = std::to_string(extent);
     rescue.wanted = multiple_of(tile);
-    rescue.reason = remainder(field, extent, tile) +
-                    (inside ? ": " + std::to_string(tile / extent) + " ranks lie inside one scale tile and hold it each"
-                            : ": the split cuts scale groups, which the kernel takes as they are");
+    rescue.reason = remainder(field, extent, tile) + ": ";
+    if (inside)
+      rescue.reason += std::to_string(tile / extent) + " ranks lie inside one scale tile and hold it each";
+    else
+      rescue.reason +=
+          "the split cuts scale groups, which " +
+          (registry.rules.rescues_shards ? "the kernel takes as they are"
+                                         : "no gate of this kernel in " + described(registry) + " refuses");
     return rescue;
   }
   if (!shard.uneven) return std::nullopt;
-  const int64_t whole = shard.split == Split::row ? shard.whole->k : shard.whole->n;
+  const int64_t whole = uneven_extent(layer);
   rescue.kind = Rescue::padding;
   rescue.extra_bytes = uneven_bytes(layer);
   rescue.found = std::to_string(whole);
   rescue.wanted = multiple_of(shard.tp);
   rescue.reason = remainder(field, whole, shard.tp) + ": the last rank is filled up with zeros";
   return rescue;
+}
+
+// Of an engine that divides evenly or not at all: no candidate serves the shard.
+void refuse_uneven(const LayerSpec& layer, const Registry& registry, Selection& selection) {
+  const int64_t whole = uneven_extent(layer), tp = layer.shard->tp;
+  const std::string field = divided_field(layer);
+  for (Verdict& verdict : selection.decision.candidates) {
+    if (verdict.kind == VerdictKind::rejected) continue;
+    verdict.kind = VerdictKind::rejected;
+    verdict.stage = Stage::layer;
+    verdict.field = field;
+    verdict.found = std::to_string(whole);
+    verdict.wanted = multiple_of(tp);
+    verdict.reason = remainder(field, whole, tp) + ": " + described(registry) + " gives every rank an equal share";
+  }
+  selection.decision.ranges.clear();
+  selection.unserved = BatchSet().complement();
 }
 
 // A locked row as the rescued layer would have been recorded: plans name a shard as it was before its rescue.
@@ -95,9 +120,10 @@ std::optional<Selection> with_padding(const LayerSpec& layer, const Verdict& ver
   rescue.kind = Rescue::padding;
   rescue.n = filled.n;
   rescue.k = filled.k;
+  rescue.served = std::make_shared<const LayerSpec>(filled);
   rescue.extra_bytes = filled.weight_bytes - layer.weight_bytes + duplicated_scale_bytes(layer) + uneven_bytes(layer);
   // Where the split cuts scale groups, that is the number in the way, whichever field says so.
-  const std::optional<PlannedRescue> own = own_rescue(layer);
+  const std::optional<PlannedRescue> own = own_rescue(layer, context.registry);
   rescue.field = own ? own->field : verdict.field;
   rescue.found = own ? own->found : verdict.found;
   rescue.wanted = own ? own->wanted : verdict.wanted;
@@ -125,9 +151,10 @@ std::optional<Selection> dequantised(const LayerSpec& layer, const Selection& ow
   const std::optional<RecordedLayer> lock = as_rescued(locked, plain);
   Selection selection = select(plain, request, nullptr, context, Layouts::one, lock ? &*lock : nullptr);
   if (!selection.unserved.empty() || !selection.not_kept.empty()) return std::nullopt;
-  const Obstacle obstacle = obstacle_of(own);
+  const Obstacle obstacle = obstacle_of(own.decision.candidates);
   PlannedRescue rescue;
   rescue.kind = Rescue::dequantised;
+  rescue.served = std::make_shared<const LayerSpec>(plain);
   rescue.n = layer.n;
   rescue.k = layer.k;
   rescue.extra_bytes = plain.weight_bytes - std::min(plain.weight_bytes, layer.weight_bytes);
@@ -157,12 +184,21 @@ std::string_view name(Rescue rescue) {
   return "";
 }
 
-Obstacle obstacle_of(const Selection& selection) {
-  const auto& candidates = selection.decision.candidates;
+Obstacle obstacle_of(const std::vector<Verdict>& candidates) {
   auto verdict = std::find_if(candidates.begin(), candidates.end(), shape_refused);
   if (verdict == candidates.end()) verdict = candidates.begin();
   if (verdict == candidates.end()) return {};
   return {verdict->field, verdict->found, verdict->wanted};
+}
+
+bool serves_every_batch(const Decision& decision) {
+  int64_t next = 1;
+  for (const PlannedRange& range : decision.ranges) {
+    if (range.m_min != next) return false;
+    if (range.m_max == 0) return true;
+    next = range.m_max + 1;
+  }
+  return false;
 }
 
 Selection select_rescued(const LayerSpec& layer, const RequestRule& request, const ListRoute* route,
@@ -170,7 +206,11 @@ Selection select_rescued(const LayerSpec& layer, const RequestRule& request, con
   Selection own = select(layer, request, route, context, layouts, locked);
   const bool divided = layer.shard && layer.shard->split != Split::none && layer.shard->tp > 1;
   if (!divided) return own;
-  own.decision.rescue = own_rescue(layer);
+  if (!context.registry.rules.rescues_shards && layer.shard->uneven && !is_output_head(layer)) {
+    refuse_uneven(layer, context.registry, own);
+    return own;
+  }
+  own.decision.rescue = own_rescue(layer, context.registry);
   if (is_good(own) || !context.registry.rules.rescues_shards) return own;
 
   Selection best = own;

@@ -36,7 +36,9 @@ std::string plan_heading(const Plan& plan, size_t width) {
   if (!kind.empty()) model += " (" + printable(join(kind, ", ")) + ")";
   model += fmt::format(": {} in {}", count_text(plan.linear_layers, "linear layer", "linear layers"),
                        count_text(static_cast<int64_t>(plan.layers.size()), "row", "rows"));
-  std::string policy = "linear backend " + backend_words(plan.policy);
+  std::string policy = plan.registry == "gearshift" ? "" : "registry " + plan.registry + "; ";
+  policy += "linear backend " + backend_words(plan.policy);
+  if (plan.policy.tp > 1) policy += fmt::format("; the shards of {} ranks", plan.policy.tp);
   policy += fmt::format("; arithmetic {}{}; plan {}", name(plan.policy.arithmetic),
                         plan.policy.strict ? "; strict" : "", plan.hash);
   return wrapped_paragraph("model   ", model, width) + wrapped_paragraph("device  ", device_text(plan.device), width) +
