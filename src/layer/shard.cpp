@@ -11,11 +11,11 @@
 namespace gearshift {
 namespace {
 
-constexpr std::array kColumnNames = {"q_proj",    "k_proj",   "v_proj",       "qkv_proj", "qkv", "query",
-                                     "key",       "value",    "wq",           "wk",       "wv",  "wqkv",
-                                     "Wqkv",      "q_b_proj", "kv_b_proj",  // the second half of a low-rank query or
-                                                                            // key/value projection
-                                     "gate_proj", "up_proj",  "gate_up_proj", "w1",       "w3",  "w13"};
+constexpr std::array kColumnNames = {"q_proj", "k_proj", "v_proj", "qkv_proj", "qkv", "query", "key", "value", "wq",
+                                     "wk", "wv", "wqkv", "Wqkv", "q_b_proj",
+                                     "kv_b_proj",  // the second half of a low-rank query or
+                                                   // key/value projection
+                                     "gate_proj", "up_proj", "gate_up_proj", "w1", "w3", "w13"};
 constexpr std::array kHeadNames = {"lm_head", "head", "output", "embed_out"};
 constexpr std::array kRowNames = {"o_proj", "out_proj", "wo", "down_proj", "w2"};
 
@@ -78,7 +78,7 @@ uint64_t module_bytes(const LayerSpec& layer, const Module& module) {
   const int width = code_width(layer.scheme, weight_dtype_of(module));
   int64_t bytes = code_bytes(layer.scheme.weight.storage, width, extents);
   if (layer.scheme.quantized && layer.scheme.weight.grouping.kind != Grouping::Kind::tensor)
-    bytes += tile_count(layer.scheme.weight, extents) * bits(layer.scheme.weight.scale) / 8;
+    bytes += tile_count(extents) * bits(layer.scheme.weight.scale) / 8;
   return static_cast<uint64_t>(bytes) * static_cast<uint64_t>(layer.stacked ? std::max<int64_t>(layer.experts, 1) : 1);
 }
 
@@ -156,8 +156,8 @@ uint64_t duplicated_scale_bytes(const LayerSpec& shard) {
     StoredExtents extents = stored_extents(shard.scheme, shard.modules[i].n, shard.k);
     const StoredExtents before = stored_extents(shard.scheme, whole.modules[i].n, whole.k);
     if (shard.scheme.weight.act_order) extents.tile_cols = before.tile_cols;
-    own += tile_count(shard.scheme.weight, extents);
-    all += tile_count(shard.scheme.weight, before);
+    own += tile_count(extents);
+    all += tile_count(before);
   }
   const int64_t more = std::max<int64_t>(0, own - all / shard.shard->tp);
   return static_cast<uint64_t>(more * bits(shard.scheme.weight.scale) / 8) * stacks(shard);

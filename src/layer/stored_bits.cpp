@@ -106,7 +106,7 @@ int64_t tile_index(const WeightScheme& weight, const StoredExtents& extents, int
                                                   : tile_row * extents.tile_cols + tile_col;
 }
 
-int64_t tile_count(const WeightScheme&, const StoredExtents& extents) { return extents.tile_rows * extents.tile_cols; }
+int64_t tile_count(const StoredExtents& extents) { return extents.tile_rows * extents.tile_cols; }
 
 bool zeros_are_packed(const WeightScheme& weight, DType dtype) {
   const bool stream = weight.storage == Storage::dense_bits || weight.storage == Storage::word_bits;
@@ -135,14 +135,15 @@ uint64_t scale_bytes(const LayerSpec& layer) {
   for (const Module& module : layer.modules) {
     StoredExtents extents = stored_extents(layer.scheme, module.n, layer.k);
     if (whole_table) extents.tile_cols = stored_extents(layer.scheme, module.n, layer.shard->whole->k).tile_cols;
-    scales += static_cast<uint64_t>(tile_count(layer.scheme.weight, extents));
+    scales += static_cast<uint64_t>(tile_count(extents));
   }
   const uint64_t stacks = layer.stacked && layer.experts > 0 ? static_cast<uint64_t>(layer.experts) : 1;
   return scales * stacks * static_cast<uint64_t>(bits(layer.scheme.weight.scale)) / 8;
 }
 
-int64_t packed_zero_bytes(const WeightScheme& weight, int width, const StoredExtents& extents) {
-  const int64_t rows = extents.tile_rows;
+int64_t zero_point_bytes(const WeightScheme& weight, const StoredExtents& extents, DType dtype) {
+  if (!zeros_are_packed(weight, dtype)) return tile_count(extents) * (bits(dtype) / 8);
+  const int64_t rows = extents.tile_rows, width = bits(weight.format);
   const int64_t words = packs_rows_in_words(weight.storage)    ? ceil_div(rows, 8)
                         : weight.storage == Storage::word_bits ? ceil_div(rows, 32 / width)
                                                                : ceil_div(rows * width, 32);

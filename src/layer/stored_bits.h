@@ -1,5 +1,6 @@
-// Where codes, scales and zero points stand in the stored tensors of a module: one address rule per storage, used to
-// cut tensors and to count bytes. Addresses are bits from the tensor's first byte, low bits first.
+// Where codes, scales and zero points stand in the stored tensors of a module, and how many bytes they take: one rule
+// per storage, used to cut tensors, to make them up and to count bytes. Addresses are bits from the tensor's first
+// byte, low bits first.
 #pragma once
 
 #include "gearshift/layer.h"
@@ -28,8 +29,8 @@ int64_t zero_bit(const WeightScheme& weight, int width, const StoredExtents& ext
 
 // Sizes of the three tensors.
 int64_t code_bytes(Storage storage, int width, const StoredExtents& extents);
-int64_t tile_count(const WeightScheme& weight, const StoredExtents& extents);
-int64_t packed_zero_bytes(const WeightScheme& weight, int width, const StoredExtents& extents);
+int64_t tile_count(const StoredExtents& extents);
+int64_t zero_point_bytes(const WeightScheme& weight, const StoredExtents& extents, DType dtype);
 
 // Stored scales of a layer (of all its experts), or of the shard that it is; tensor-wide scalars are left out.
 uint64_t scale_bytes(const LayerSpec& layer);

@@ -5,11 +5,10 @@
 #include <cstring>
 #include <random>
 
-#include "base/math.h"
 #include "format/bf16.h"
 #include "format/fp16.h"
 #include "layer/make_scheme.h"
-#include "layer/stored_sizes.h"
+#include "layer/stored_bits.h"
 
 namespace gearshift {
 
@@ -29,32 +28,9 @@ Scheme microscaled(Format format, Storage storage, int64_t bits_of_activation) {
   return scheme;
 }
 
-// Bytes of the codes of n rows (formats.md sections 2 to 9).
-int64_t code_bytes(const Scheme& scheme, int64_t n, int64_t k, DType float_dtype) {
-  const int code_bits = scheme.quantized ? bits(scheme.weight.format) : bits(float_dtype);
-  switch (scheme.weight.storage) {
-    case Storage::dense:
-    case Storage::dense_transposed:
-      return n * k * std::max(8, code_bits) / 8;
-    case Storage::nibbles:
-      return n * ceil_div(k, 2);
-    case Storage::dense_bits:
-      return n * ceil_div(k * code_bits, 32) * 4;
-    case Storage::word_bits:
-      return n * ceil_div(k, 32 / code_bits) * 4;
-    case Storage::gptq_v1:
-    case Storage::gptq_v2:
-      return ceil_div(k * code_bits, 32) * n * 4;
-    case Storage::awq:
-    case Storage::quark_order:
-    case Storage::quark_reorder:
-      return k * ceil_div(n, 8) * 4;
-    case Storage::rows_in_byte:
-      return ceil_div(n, 2) * k;
-    case Storage::fp6_bytes:
-      return n * ceil_div(k * 6, 8);
-  }
-  return 0;
+// Bytes of the codes of n rows.
+int64_t bytes_of_codes(const Scheme& scheme, int64_t n, int64_t k, DType float_dtype) {
+  return code_bytes(scheme.weight.storage, code_width(scheme, float_dtype), stored_extents(scheme, n, k));
 }
 
 // How zero points of such a layer are stored where no tensor says.
@@ -111,14 +87,15 @@ class Maker {
     part.n = n;
     part.weight_dtype = scheme.quantized ? DType::u8 : stored;
     part.weight = codes(n, float_dtype);
+    const StoredExtents extents = stored_extents(scheme, n, k);
     if (scheme.quantized) {
       part.scale_dtype = scheme.weight.scale;
-      part.scale = scales(scheme.weight, scale_count(scheme.weight.grouping, n, k));
+      part.scale = scales(scheme.weight, tile_count(extents));
     }
     if (scheme.quantized && !scheme.weight.symmetric) {
       const StoredTensor* zero = tensor_of(module, TensorRole::weight_zero_point);
       part.zero_point_dtype = zero != nullptr ? zero->dtype : zero_point_dtype(scheme.weight);
-      part.zero_point = bytes(zero_point_bytes(scheme.weight, n, k, part.zero_point_dtype));
+      part.zero_point = bytes(zero_point_bytes(scheme.weight, extents, part.zero_point_dtype));
       small_zero_points(part);
     }
     if (scheme.weight.act_order) part.group_index = group_index();
@@ -171,7 +148,7 @@ class Maker {
   ByteView codes(int64_t n, DType float_dtype) {
     const Scheme& scheme = spec_.scheme;
     if (!scheme.quantized) return floats(n * spec_.k, float_dtype, 0.05f);
-    const ByteView drawn = bytes(code_bytes(scheme, n, spec_.k, float_dtype));
+    const ByteView drawn = bytes(bytes_of_codes(scheme, n, spec_.k, float_dtype));
     // Patterns of 8-bit floats that are no number give way to zero.
     const bool e4m3 = scheme.weight.format == Format::e4m3, e5m2 = scheme.weight.format == Format::e5m2;
     if (!e4m3 && !e5m2) return drawn;
@@ -288,10 +265,11 @@ LayerSpec made_up_spec(const Scheme& scheme, const std::vector<int64_t>& part_ro
     // Contracts ask for the stored type of float weights.
     module.tensors.push_back(
         {TensorRole::weight, module.name + ".weight", scheme.quantized ? DType::u8 : dtype, {rows, k}});
-    spec.weight_bytes += static_cast<uint64_t>(code_bytes(scheme, rows, k, dtype));
+    spec.weight_bytes += static_cast<uint64_t>(bytes_of_codes(scheme, rows, k, dtype));
     if (scheme.quantized) {
       const WeightScheme& weight = scheme.weight;
-      spec.weight_bytes += static_cast<uint64_t>(scale_count(weight.grouping, rows, k) * (bits(weight.scale) / 8));
+      spec.weight_bytes +=
+          static_cast<uint64_t>(tile_count(stored_extents(scheme, rows, k)) * (bits(weight.scale) / 8));
       if (!weight.symmetric) {
         module.tensors.push_back(
             {TensorRole::weight_zero_point, module.name + ".zero_point", zero_point_dtype(weight), {}});

@@ -11,6 +11,7 @@
 #include "gearshift/pipeline.h"
 #include "measure/trial.h"
 #include "pipeline/session.h"
+#include "prepare/prepare_shard.h"
 
 namespace gearshift {
 
@@ -30,6 +31,42 @@ void say(const char* what, int64_t m) {
   std::fflush(stdout);
 }
 
+struct Packed {
+  std::unique_ptr<PreparedShard> shard;  // of a divided layer the first one, which stands for all
+  std::optional<PreparedLayer> layer;    // else the layer
+  const PreparedLayer& get() const { return shard ? shard->layer : *layer; }
+};
+
+Result<Packed> packed(const LayerPlan& plan, const Session& session) {
+  Packed out;
+  if (is_divided(plan.layer)) {
+    GEARSHIFT_TRY(const std::vector<LayerWeights> whole, bind_whole(session.checkpoint(), plan.layer));
+    GEARSHIFT_TRY(out.shard, prepare_shard(whole, plan, 0, session.threads()));
+  } else {
+    GEARSHIFT_TRY(out.layer, prepare(session.checkpoint(), plan, session.threads()));
+  }
+  return out;
+}
+
+Result<void> launch_at(const std::vector<std::string>& sizes, const Kernel& kernel, const std::string& tactic,
+                       const LayerPlan& plan, const Session& session) {
+  const int64_t first = parse_integer(sizes.front()).value_or(0);
+  say("pack", first);
+  const Result<Packed> made = packed(plan, session);
+  say("end", first);
+  if (!made.ok()) return made.error();
+  const PreparedLayer& prepared = made->get();
+  for (const std::string& word : sizes) {
+    const int64_t m = parse_integer(word).value_or(0);
+    // As the proof launches it: NaN around and inside what it may touch.
+    Trial trial(prepared.weights.front(), m, session.dtype(), session.settings().seed, session.threads(), 0);
+    say("begin", m);
+    trial.launch(kernel, prepared, Poison::nan, 0, tactic);
+    say("end", m);
+  }
+  return {};
+}
+
 Result<void> launch_in_this_process(const std::vector<std::string>& words) {
   Options options;
   for (size_t i = 4; i < words.size(); ++i) {
@@ -46,12 +83,12 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
   if (layer == session.rows().end()) return unknown_layer("layer", words[1], session.rows());
   const size_t slash = words[2].find('/');
   const std::string tactic = slash == std::string::npos ? "" : words[2].substr(slash + 1);
-  const Kernel* kernel =
-      kernel_named(session.registry(), session.device().platform, layer->family, words[2].substr(0, slash));
-  if (kernel == nullptr) return ErrorInfo{ErrorCode::usage, "kernel", words[2], "a kernel of this build", "", {}};
-
   const auto row = static_cast<size_t>(layer - session.rows().begin());
   GEARSHIFT_TRY(const Plan plan, session.plan_row(session.registry(), row, "static"));
+  const auto& rescue = plan.layers[0].decision->rescue;
+  const Family family = rescue && rescue->served ? rescue->served->family : layer->family;
+  const Kernel* kernel = kernel_named(session.registry(), session.device().platform, family, words[2].substr(0, slash));
+  if (kernel == nullptr) return ErrorInfo{ErrorCode::usage, "kernel", words[2], "a kernel of this build", "", {}};
   // This kernel's layout and no other: packing is the first that may go wrong.
   LayerPlan own = plan.layers[0];
   auto decision = std::make_shared<Decision>(*own.decision);
@@ -59,20 +96,7 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
   everything.kernel = kernel;
   decision->ranges = {everything};
   own.decision = std::move(decision);
-  const int64_t first = parse_integer(split(words[3], ',').front()).value_or(0);
-  say("pack", first);
-  Result<PreparedLayer> prepared = prepare(session.checkpoint(), own, session.threads());
-  say("end", first);
-  if (!prepared.ok()) return prepared.error();
-  for (const std::string& word : split(words[3], ',')) {
-    const int64_t m = parse_integer(word).value_or(0);
-    // As the proof launches it: NaN around and inside what it may touch.
-    Trial trial(prepared->weights.front(), m, session.dtype(), session.settings().seed, session.threads(), 0);
-    say("begin", m);
-    trial.launch(*kernel, *prepared, Poison::nan, 0, tactic);
-    say("end", m);
-  }
-  return {};
+  return launch_at(split(words[3], ','), *kernel, tactic, own, session);
 }
 
 }  // namespace

@@ -261,10 +261,16 @@ Result<Plan> Session::plan_row(const Registry& registry, size_t row, const std::
   return make_plan(std::move(asked));
 }
 
+Result<void> Session::require_one_degree() const {
+  if (!settings_.tp_auto) return {};
+  return usage("--tp", "auto", "one degree", "`gearshift plan --tp auto` compares degrees");
+}
+
 Result<void> Session::require_whole_layers() const {
-  if (settings_.policy.tp <= 1 && !settings_.tp_auto) return {};
-  return usage("--tp", settings_.tp_auto ? "auto" : std::to_string(settings_.policy.tp), "1: whole layers",
-               "`gearshift plan --tp` plans what each rank gets");
+  GEARSHIFT_CHECK(require_one_degree());
+  if (settings_.policy.tp <= 1) return {};
+  return usage("--tp", std::to_string(settings_.policy.tp), "1: whole layers",
+               "`gearshift plan --tp` plans what each rank gets, `gearshift verify --tp` proves it");
 }
 
 Result<void> Session::require_device() const {

@@ -17,7 +17,9 @@ class Session {
   Result<Plan> plan(const Registry& registry, const std::string& selection = "") const;
   // The same for the shards of `tp` ranks, whatever --tp says. Rows that nothing serves are no error here.
   Result<Plan> plan_shards(int64_t tp) const;
-  // Usage error where shards are asked for: they can be planned, and are not run.
+  // Usage error for --tp auto, which is a question to plan.
+  Result<void> require_one_degree() const;
+  // The same where shards are asked for, which are planned and verified.
   Result<void> require_whole_layers() const;
   // The same for one row, by the priority lists alone or by what was measured.
   Result<Plan> plan_row(const Registry& registry, size_t row, const std::string& selection) const;

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "layer/modules.h"
 #include "measure/prove.h"
 #include "pipeline/measurement.h"
+#include "prepare/prepare_shard.h"
+#include "prepare/shard_sum.h"
 
 namespace gearshift {
 
@@ -46,7 +49,7 @@ std::string expert_number(const LayerSpec& layer, int64_t expert) {
 
 Result<VerifyReport> Verifier::run() {
   GEARSHIFT_CHECK(session_.require_device());
-  GEARSHIFT_CHECK(session_.require_whole_layers());
+  GEARSHIFT_CHECK(session_.require_one_degree());
   GEARSHIFT_CHECK(session_.require_weights());
   GEARSHIFT_CHECK(session_.settle_column_orders());
   VerifyReport report;
@@ -74,10 +77,9 @@ Result<VerifyReport> Verifier::run() {
 }
 
 Result<void> Verifier::verify_layer(size_t index, bool first_of_class, VerifyReport& report) {
-  const int threads = session_.threads();
   const LayerPlan& planned = report.plan.layers[index];
   // Before anything of a kernel runs in this process, its packing included.
-  std::vector<const Kernel*> alive;
+  Kernels alive;
   bool as_planned = true;
   for (const Verdict& candidate : planned.decision->candidates) {
     if (candidate.kind == VerdictKind::rejected) continue;
@@ -93,15 +95,59 @@ Result<void> Verifier::verify_layer(size_t index, bool first_of_class, VerifyRep
     if (!plan.ok()) return {};  // the report shows what failed
     replanned = *std::move(plan);
   }
-  GEARSHIFT_TRY(PreparedLayer prepared,
-                prepare(session_.checkpoint(), replanned ? replanned->layers[0] : planned, threads));
+  const LayerPlan& plan = replanned ? replanned->layers[0] : planned;
+  if (is_divided(plan.layer)) {
+    // A new plan may fill the shards up differently.
+    const std::vector<Verdict>& candidates = plan.decision->candidates;
+    std::erase_if(alive, [&](const Kernel* kernel) {
+      return std::any_of(candidates.begin(), candidates.end(), [&](const Verdict& candidate) {
+        return candidate.kernel == kernel && candidate.kind == VerdictKind::rejected;
+      });
+    });
+    return verify_shards(plan, alive, first_of_class, report);
+  }
+  GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), plan, session_.threads()));
   notes_.add(prepared);
-  for (const Kernel* kernel : alive) GEARSHIFT_CHECK(add_layout(prepared, *kernel->layout, threads));
+  return verify_prepared(prepared, alive, first_of_class, "", report);
+}
+
+Result<void> Verifier::verify_shards(const LayerPlan& plan, const Kernels& kernels, bool first_of_class,
+                                     VerifyReport& report) {
+  const int threads = session_.threads();
+  PreparedLayer bound;
+  bound.plan = &plan;
+  GEARSHIFT_TRY(bound.weights, bind_whole(session_.checkpoint(), plan.layer, &bound.notes));
+  notes_.add(bound);
+  std::vector<ShardSum> sums;
+  for (const LayerWeights& whole : bound.weights) sums.emplace_back(whole, session_.settings().seed, threads);
+  for (int64_t rank = 0; rank < plan.layer.shard->tp; ++rank) {
+    GEARSHIFT_TRY(const std::unique_ptr<PreparedShard> shard, prepare_shard(bound.weights, plan, rank, threads));
+    GEARSHIFT_CHECK(
+        verify_prepared(shard->layer, kernels, first_of_class && rank == 0, fmt::format("rank {}", rank), report));
+    for (size_t expert = 0; expert < sums.size(); ++expert) sums[expert].add(*shard->cuts[expert], rank);
+  }
+  for (const ShardSum& sum : sums) {
+    const std::string difference = sum.difference();
+    if (difference.empty()) continue;
+    return ErrorInfo{ErrorCode::self_check,
+                     fmt::format("layer {}", printable(plan.layer.name)),
+                     difference,
+                     fmt::format("the shards of {} ranks to be the layer", plan.layer.shard->tp),
+                     "they were cut wrongly; please report this",
+                     {}};
+  }
+  return {};
+}
+
+Result<void> Verifier::verify_prepared(PreparedLayer& prepared, const Kernels& kernels, bool first_of_class,
+                                       const std::string& whose, VerifyReport& report) {
+  const int threads = session_.threads();
+  for (const Kernel* kernel : kernels) GEARSHIFT_CHECK(add_layout(prepared, *kernel->layout, threads));
   for (size_t expert = 0; expert < prepared.weights.size(); ++expert) {
     Judge judge(prepared.weights[expert], session_.settings().seed, threads);
-    for (const Kernel* kernel : alive) {
+    for (const Kernel* kernel : kernels) {
       const bool all_sizes = first_of_class && expert == 0 && kernel->accumulator != "fp64";
-      verify_kernel(*kernel, prepared, static_cast<int64_t>(expert), all_sizes, judge, report);
+      verify_kernel(*kernel, prepared, static_cast<int64_t>(expert), all_sizes, whose, judge, report);
     }
   }
   return {};
@@ -122,21 +168,25 @@ bool Verifier::launch_kernel(const Kernel& kernel, const LayerPlan& plan, bool f
 }
 
 void Verifier::verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes,
-                             Judge& judge, VerifyReport& report) {
+                             const std::string& whose, Judge& judge, VerifyReport& report) {
   for (const PlannedRange& range : prepared.plan->decision->ranges) {
-    verify_range(kernel, "", range, prepared, expert, all_sizes, judge, report);
+    verify_range(kernel, "", range, prepared, expert, all_sizes, whose, judge, report);
     if (range.kernel == &kernel && !range.tactic.empty())
-      verify_range(kernel, range.tactic, range, prepared, expert, all_sizes, judge, report);
+      verify_range(kernel, range.tactic, range, prepared, expert, all_sizes, whose, judge, report);
   }
 }
 
 void Verifier::verify_range(const Kernel& kernel, std::string_view tactic, const PlannedRange& range,
-                            const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge,
-                            VerifyReport& report) {
+                            const PreparedLayer& prepared, int64_t expert, bool all_sizes, const std::string& whose,
+                            Judge& judge, VerifyReport& report) {
   const LayerPlan& plan = *prepared.plan;
   const auto row_at = [&](int64_t m) {
     Measurement row = measurement_of(plan.layer, kernel, session_.dtype(), m);
     row.tactic = tactic;
+    std::vector<std::string> which;
+    if (!whose.empty()) which.push_back(whose);
+    if (prepared.weights.size() > 1) which.push_back("expert " + expert_number(plan.layer, expert));
+    if (!which.empty()) row.layer += fmt::format(" ({})", join(which, ", "));
     return row;
   };
   const std::vector<int64_t> sizes = sizes_of(kernel, range, batch_, all_sizes);
@@ -149,7 +199,6 @@ void Verifier::verify_range(const Kernel& kernel, std::string_view tactic, const
   }
   for (const int64_t m : sizes) {
     Measurement row = row_at(m);
-    if (prepared.weights.size() > 1) row.layer += fmt::format(" (expert {})", expert_number(plan.layer, expert));
     row.comparison = prove(kernel, prepared, m, session_.dtype(), session_.settings().seed, session_.threads(), expert,
                            judge, tactic)
                          .comparison;

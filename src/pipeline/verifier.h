@@ -20,10 +20,17 @@ class Verifier {
   Result<void> verify_layer(size_t index, bool first_of_class, VerifyReport& report);
   // The first launches, in a child. False: the kernel did not survive them, and is quarantined.
   bool launch_kernel(const Kernel& kernel, const LayerPlan& plan, bool first_of_class, VerifyReport& report);
-  void verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge,
-                     VerifyReport& report);
+  using Kernels = std::vector<const Kernel*>;
+  // The shards of all ranks, and that together they are the layer.
+  Result<void> verify_shards(const LayerPlan& plan, const Kernels& kernels, bool first_of_class, VerifyReport& report);
+  // `whose`: "rank 1", or "" where all ranks hold the same.
+  Result<void> verify_prepared(PreparedLayer& prepared, const Kernels& kernels, bool first_of_class,
+                               const std::string& whose, VerifyReport& report);
+  void verify_kernel(const Kernel& kernel, const PreparedLayer& prepared, int64_t expert, bool all_sizes,
+                     const std::string& whose, Judge& judge, VerifyReport& report);
   void verify_range(const Kernel& kernel, std::string_view tactic, const PlannedRange& range,
-                    const PreparedLayer& prepared, int64_t expert, bool all_sizes, Judge& judge, VerifyReport& report);
+                    const PreparedLayer& prepared, int64_t expert, bool all_sizes, const std::string& whose,
+                    Judge& judge, VerifyReport& report);
   void quarantine(const Kernel& kernel, const LayerPlan& plan, const PlannedRange& range, const Measurement& row);
 
   Session& session_;

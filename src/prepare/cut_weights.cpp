@@ -11,61 +11,56 @@
 namespace gearshift {
 namespace {
 
-constexpr int64_t kNone = -1;
-
-bool get_bit(ByteView bytes, int64_t at) { return ((bytes[static_cast<size_t>(at / 8)] >> (at % 8)) & 1U) != 0; }
-void set_bit(std::vector<uint8_t>& bytes, int64_t at) {
-  uint8_t& byte = bytes[static_cast<size_t>(at / 8)];
-  byte = static_cast<uint8_t>(byte | (1U << (at % 8)));
-}
-
-// Where index i of the rank comes from; kNone: it is padding.
-int64_t source_of(const RankColumns& share, int64_t i) {
-  const int64_t own = i - share.lead;
-  return own >= 0 && own < share.count ? share.first + own : kNone;
-}
-
-// Sources of the rows of one part; two halves of one stored matrix divide each on their own.
-std::vector<int64_t> row_sources(const LayerSpec& target, size_t part, int64_t rank) {
-  const LayerSpec& whole = *target.shard->whole;
-  const int64_t rows = part_rows(target, part), halves = stored_halves(whole);
-  const RankColumns share = rank_rows(target, part, rank);
-  std::vector<int64_t> sources(static_cast<size_t>(rows), kNone);
-  for (int64_t half = 0; half < halves; ++half) {
-    const int64_t shift = half * (part_rows(whole, part) / halves);
-    const int64_t each = half + 1 < halves ? rows / halves : rows - half * (rows / halves);
-    for (int64_t i = 0; i < each; ++i) {
-      const int64_t source = source_of(share, i);
-      if (source != kNone) sources[static_cast<size_t>(half * (rows / halves) + i)] = shift + source;
-    }
+// `count` bits, low ones of a byte first, into bits that are zero.
+void copy_bits(ByteView from, int64_t from_bit, std::vector<uint8_t>& to, int64_t to_bit, int64_t count) {
+  if (from_bit % 8 == 0 && to_bit % 8 == 0) {
+    const auto* source = from.data() + from_bit / 8;
+    std::copy(source, source + count / 8, to.data() + to_bit / 8);
+    const int64_t whole = count / 8 * 8;
+    from_bit += whole;
+    to_bit += whole;
+    count -= whole;
   }
-  return sources;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bit = (from[static_cast<size_t>((from_bit + i) / 8)] >> ((from_bit + i) % 8)) & 1U;
+    uint8_t& byte = to[static_cast<size_t>((to_bit + i) / 8)];
+    byte = static_cast<uint8_t>(byte | bit << ((to_bit + i) % 8));
+  }
 }
 
-std::vector<int64_t> column_sources(const LayerSpec& target, int64_t rank) {
-  const RankColumns share = rank_columns(target, rank);
-  std::vector<int64_t> sources(static_cast<size_t>(target.k), kNone);
-  for (int64_t i = 0; i < target.k; ++i) sources[static_cast<size_t>(i)] = source_of(share, i);
-  return sources;
+// Consecutive indices of the whole layer that belong to a rank, `lead` paddings in front of them.
+struct Share {
+  int64_t first = 0, count = 0, lead = 0;
+
+  int64_t source_of(int64_t i) const {
+    const int64_t own = i - lead;
+    return own >= 0 && own < count ? first + own : kPadding;
+  }
+};
+
+Share share_of(const LayerSpec& target, int64_t all, int64_t each, int64_t rank) {
+  const int64_t first = std::min(rank * each, all);
+  return {first, std::min(each, all - first), lead_of(target, each, rank)};
 }
 
 // How far the first own index lies inside its scale tile, seen from the table that the rank gets.
 int64_t window(const std::vector<int64_t>& sources, int64_t tile) {
-  const auto first = std::find_if(sources.begin(), sources.end(), [](int64_t source) { return source != kNone; });
+  const auto first = std::find_if(sources.begin(), sources.end(), [](int64_t source) { return source != kPadding; });
   if (first == sources.end() || tile <= 1) return 0;
   const int64_t inside = (*first - (first - sources.begin())) % tile;
   return inside < 0 ? inside + tile : inside;
 }
 
-// Source tile of each tile along one dimension; kNone where it holds padding alone. nullopt: two source tiles in one.
+// Source tile of each tile along one dimension; kPadding where it holds padding alone. nullopt: two source tiles in
+// one.
 std::optional<std::vector<int64_t>> tile_sources(const std::vector<int64_t>& sources, int64_t tile, int64_t inside) {
   const auto extent = static_cast<int64_t>(sources.size());
-  std::vector<int64_t> tiles(static_cast<size_t>(ceil_div(inside + extent, tile)), kNone);
+  std::vector<int64_t> tiles(static_cast<size_t>(ceil_div(inside + extent, tile)), kPadding);
   for (int64_t i = 0; i < extent; ++i) {
-    if (sources[static_cast<size_t>(i)] == kNone) continue;
+    if (sources[static_cast<size_t>(i)] == kPadding) continue;
     int64_t& entry = tiles[static_cast<size_t>((inside + i) / tile)];
     const int64_t source = sources[static_cast<size_t>(i)] / tile;
-    if (entry != kNone && entry != source) return std::nullopt;
+    if (entry != kPadding && entry != source) return std::nullopt;
     entry = source;
   }
   return tiles;
@@ -93,8 +88,8 @@ class Cutter {
   Result<void> cut(size_t index) {
     const LayerSpec& target = out_.spec;
     const PartWeights& from = whole_.parts[index];
-    rows_ = row_sources(target, index, rank_);
-    columns_ = column_sources(target, rank_);
+    rows_ = rank_rows(target, index, rank_);
+    columns_ = rank_columns(target, rank_);
     PartWeights part = from;
     part.n = part_rows(target, index);
     const Scheme& scheme = target.scheme;
@@ -127,7 +122,7 @@ class Cutter {
     const auto size = static_cast<size_t>(width / 8);
     std::vector<uint8_t>& bytes = keep(static_cast<int64_t>(sources.size() * size));
     for (size_t i = 0; i < sources.size(); ++i) {
-      if (sources[i] == kNone) continue;
+      if (sources[i] == kPadding) continue;
       const auto* source = from.data() + static_cast<size_t>(sources[i]) * size;
       std::copy(source, source + size, bytes.data() + i * size);
     }
@@ -139,16 +134,29 @@ class Cutter {
     const int width = code_width(out_.spec.scheme, from.weight_dtype);
     std::vector<uint8_t>& bytes = keep(code_bytes(storage, width, extents_));
     for (size_t r = 0; r < rows_.size(); ++r) {
-      if (rows_[r] == kNone) continue;
-      for (size_t c = 0; c < columns_.size(); ++c) {
-        if (columns_[c] == kNone) continue;
-        for (int t = 0; t < width; ++t) {
-          if (get_bit(from.weight, code_bit(storage, width, source_, rows_[r], columns_[c], t)))
-            set_bit(bytes, code_bit(storage, width, extents_, static_cast<int64_t>(r), static_cast<int64_t>(c), t));
-        }
-      }
+      if (rows_[r] != kPadding) copy_row(from.weight, width, rows_[r], static_cast<int64_t>(r), bytes);
     }
     part.weight = ByteView(bytes).first(static_cast<size_t>(code_bytes(storage, width, extents_)));
+  }
+
+  // The codes of one row. A rank's columns are consecutive, so are their addresses where storage runs along K.
+  void copy_row(ByteView from, int width, int64_t row, int64_t own_row, std::vector<uint8_t>& bytes) const {
+    const Storage storage = out_.spec.scheme.weight.storage;
+    const auto own = [](int64_t source) { return source != kPadding; };
+    const int64_t first = std::find_if(columns_.begin(), columns_.end(), own) - columns_.begin();
+    const int64_t count = std::count_if(columns_.begin(), columns_.end(), own);
+    if (count == 0) return;
+    const auto source_bit = [&](int64_t i, int t) {
+      return code_bit(storage, width, source_, row, columns_[static_cast<size_t>(first)] + i, t);
+    };
+    const auto own_bit = [&](int64_t i, int t) { return code_bit(storage, width, extents_, own_row, first + i, t); };
+    const auto runs_on = [&](const auto& bit) { return bit(count - 1, width - 1) - bit(0, 0) == count * width - 1; };
+    if (runs_on(source_bit) && runs_on(own_bit)) {
+      copy_bits(from, source_bit(0, 0), bytes, own_bit(0, 0), count * width);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i)
+      for (int t = 0; t < width; ++t) copy_bits(from, source_bit(i, t), bytes, own_bit(i, t), 1);
   }
 
   // Which scale tiles the rank gets, and where its rows and columns begin in them.
@@ -191,14 +199,13 @@ class Cutter {
       return;
     }
     const int width = bits(weight.format);
-    std::vector<uint8_t>& bytes = keep(packed_zero_bytes(weight, width, extents_));
+    std::vector<uint8_t>& bytes = keep(zero_point_bytes(weight, extents_, from.zero_point_dtype));
     for (size_t r = 0; r < tile_rows_.size(); ++r) {
       for (size_t c = 0; c < tile_cols_.size(); ++c) {
-        if (tile_rows_[r] == kNone || tile_cols_[c] == kNone) continue;
-        for (int t = 0; t < width; ++t) {
-          if (get_bit(from.zero_point, zero_bit(weight, width, source_, tile_rows_[r], tile_cols_[c], t)))
-            set_bit(bytes, zero_bit(weight, width, extents_, static_cast<int64_t>(r), static_cast<int64_t>(c), t));
-        }
+        if (tile_rows_[r] == kPadding || tile_cols_[c] == kPadding) continue;
+        for (int t = 0; t < width; ++t)
+          copy_bits(from.zero_point, zero_bit(weight, width, source_, tile_rows_[r], tile_cols_[c], t), bytes,
+                    zero_bit(weight, width, extents_, static_cast<int64_t>(r), static_cast<int64_t>(c), t), 1);
       }
     }
     part.zero_point = bytes;
@@ -207,11 +214,11 @@ class Cutter {
   // One element a tile.
   ByteView table(ByteView from, int width, const WeightScheme& weight) {
     const auto size = static_cast<size_t>(width / 8);
-    const auto count = static_cast<size_t>(tile_count(weight, extents_));
+    const auto count = static_cast<size_t>(tile_count(extents_));
     std::vector<uint8_t>& bytes = keep(static_cast<int64_t>(count * size));
     for (size_t r = 0; r < tile_rows_.size(); ++r) {
       for (size_t c = 0; c < tile_cols_.size(); ++c) {
-        if (tile_rows_[r] == kNone || tile_cols_[c] == kNone) continue;
+        if (tile_rows_[r] == kPadding || tile_cols_[c] == kPadding) continue;
         const auto source = static_cast<size_t>(tile_index(weight, source_, tile_rows_[r], tile_cols_[c]));
         const auto target =
             static_cast<size_t>(tile_index(weight, extents_, static_cast<int64_t>(r), static_cast<int64_t>(c)));
@@ -230,20 +237,32 @@ class Cutter {
 
 }  // namespace
 
-RankColumns rank_columns(const LayerSpec& target, int64_t rank) {
+std::vector<int64_t> rank_columns(const LayerSpec& target, int64_t rank) {
   const Shard& shard = *target.shard;
   const int64_t all = shard.whole->k;
-  if (shard.split != Split::row) return {0, all, 0};
-  const int64_t each = ceil_div(all, shard.tp), first = std::min(rank * each, all);
-  return {first, std::min(each, all - first), lead_of(target, each, rank)};
+  const bool divided = shard.split == Split::row;
+  const Share share = divided ? share_of(target, all, ceil_div(all, shard.tp), rank) : Share{0, all, 0};
+  std::vector<int64_t> sources(static_cast<size_t>(target.k), kPadding);
+  for (int64_t i = 0; i < target.k; ++i) sources[static_cast<size_t>(i)] = share.source_of(i);
+  return sources;
 }
 
-RankColumns rank_rows(const LayerSpec& target, size_t part, int64_t rank) {
+std::vector<int64_t> rank_rows(const LayerSpec& target, size_t part, int64_t rank) {
   const Shard& shard = *target.shard;
-  const int64_t all = part_rows(*shard.whole, part) / stored_halves(*shard.whole);
-  if (shard.split != Split::column) return {0, all, 0};
-  const int64_t each = rank_share(*shard.whole, all, shard.tp), first = std::min(rank * each, all);
-  return {first, std::min(each, all - first), lead_of(target, each, rank)};
+  const int64_t rows = part_rows(target, part), halves = stored_halves(*shard.whole);
+  const int64_t all = part_rows(*shard.whole, part) / halves;
+  const bool divided = shard.split == Split::column;
+  const Share share = divided ? share_of(target, all, rank_share(*shard.whole, all, shard.tp), rank) : Share{0, all, 0};
+  std::vector<int64_t> sources(static_cast<size_t>(rows), kPadding);
+  // Two halves of one stored matrix divide each on their own.
+  for (int64_t half = 0; half < halves; ++half) {
+    const int64_t begin = half * (rows / halves), end = half + 1 < halves ? begin + rows / halves : rows;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t source = share.source_of(i - begin);
+      if (source != kPadding) sources[static_cast<size_t>(i)] = half * all + source;
+    }
+  }
+  return sources;
 }
 
 Result<std::unique_ptr<CutWeights>> cut_weights(const LayerWeights& whole, const LayerSpec& target, int64_t rank) {

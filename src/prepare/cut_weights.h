@@ -23,14 +23,10 @@ struct CutWeights {
 // runtime: halves of one stored matrix whose scale blocks are cut.
 Result<std::unique_ptr<CutWeights>> cut_weights(const LayerWeights& whole, const LayerSpec& target, int64_t rank);
 
-// Which columns of the whole layer's x a rank multiplies, and where they stand in the x that its kernel reads (zeros
-// around them).
-struct RankColumns {
-  int64_t first = 0, count = 0;
-  int64_t lead = 0;
-};
-RankColumns rank_columns(const LayerSpec& target, int64_t rank);
-// The same for rows of the weights of part `part`, which are columns of y.
-RankColumns rank_rows(const LayerSpec& target, size_t part, int64_t rank);
+// What each of the rank's columns of x, or rows of the weights of part `part`, is in the whole layer's; kPadding:
+// zeros.
+inline constexpr int64_t kPadding = -1;
+std::vector<int64_t> rank_columns(const LayerSpec& target, int64_t rank);
+std::vector<int64_t> rank_rows(const LayerSpec& target, size_t part, int64_t rank);
 
 }  // namespace gearshift

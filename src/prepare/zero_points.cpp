@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "kernel/reference/decode.h"
-#include "layer/stored_sizes.h"
+#include "layer/stored_bits.h"
 
 namespace gearshift {
 
@@ -36,9 +36,9 @@ std::optional<std::string> contradicting_zero_points(const LayerSpec& layer, int
   if (zeros && !is_gptq(storage) && storage != Storage::awq) return std::nullopt;
   const size_t dot = stored.name.rfind('.');
   const std::string tensor = printable(dot == std::string::npos ? stored.name : stored.name.substr(dot + 1));
+  const StoredExtents extents = stored_extents(layer.scheme, n, layer.k);
   const bool integers = stored.dtype == DType::i32 || stored.dtype == DType::i8 || stored.dtype == DType::u8;
-  if (!integers ||
-      static_cast<int64_t>(bytes.size()) != zero_point_bytes(layer.scheme.weight, n, layer.k, stored.dtype))
+  if (!integers || static_cast<int64_t>(bytes.size()) != zero_point_bytes(layer.scheme.weight, extents, stored.dtype))
     return fmt::format("{} holds {} {} that are not 0; the weights are symmetric, which settles it: it is not used",
                        tensor, name(stored.dtype), to_string(stored.shape));
 
@@ -52,8 +52,7 @@ std::optional<std::string> contradicting_zero_points(const LayerSpec& layer, int
   part.zero_point_dtype = stored.dtype;
   const LayerWeights as_stored{&asymmetric, {part}}, as_implied{&layer, {part}};
   const StoredWeights found(as_stored, 0), wanted(as_implied, 0);
-  const int64_t groups = groups_along_k(layer.scheme.weight.grouping, layer.k);
-  for (int64_t group = 0; group < groups; ++group) {
+  for (int64_t group = 0; group < extents.tile_cols; ++group) {
     for (int64_t row = 0; row < n; ++row) {
       const int32_t zero = found.zero_point(row, group), implied = wanted.zero_point(row, group);
       if (zero == implied) continue;

@@ -187,6 +187,10 @@ class Usage(Case):
         for wrong in ("0", "-1", "two", "1e9", ""):
             self.bad(2, "plan", self.model, "--tp", wrong, names=["--tp"])
         self.bad(2, "run", self.model, "--tp", "2", names=["--tp"])
+        self.bad(2, "verify", self.model, "--tp", "auto", names=["--tp"])
+        verified = self.document("verify", self.model, "--tp", "2", "--batch", "1")
+        self.assertTrue(any(row["layer"].endswith(".down_proj (rank 1)") for row in verified["rows"]))
+        self.assertTrue(all(row["ok"] for row in verified["rows"]))
 
     def test_memory_budget(self):
         for size, wanted in (("0", 0), ("1024", 1024), ("2K", 2000), ("1.5KiB", 1536), ("1g", 10**9), ("1MB", 10**6)):

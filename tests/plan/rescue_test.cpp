@@ -93,6 +93,80 @@ TEST(RescueTest, UnevenSplitsAreFilledUp) {
   EXPECT_EQ(rescue(plan).extra_bytes, uint64_t{2} * 768);
 }
 
+TEST(RescueTest, UnevenPartsAreNamed) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::bf16, "stub_bf16", "torch");
+  LayerSpec fused = layer_of("a.qkv_proj", float_scheme(), 10, 64);  // 10 divides by 5, its parts do not
+  fused.modules = {{"a.q_proj", 8, fused.modules[0].tensors}, {"a.k_proj", 2, fused.modules[0].tensors}};
+  const Plan plan = plan_of(stubs, {shard(fused, 5)}, degree(5), elsewhere("sm_90")).value();
+  EXPECT_EQ(rescue(plan).found, "8");
+  EXPECT_TRUE(mentions(rescue(plan).reason, "n 8 mod 5 = 3")) << rescue(plan).reason;
+}
+
+TEST(RescueTest, OtherEnginesFillNothingUp) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::bf16, "stub_bf16", "torch");
+  Contract& contract = stubs.add(Family::fp8_block_w8a8, "stub_block", "triton").contract;
+  contract.partial_groups = contract.shard_offset = true;
+  Registry other = stubs.registry();
+  other.rules.rescues_shards = false;
+  PlanRequest request;
+  request.registry = &other;
+  request.device = elsewhere("sm_90");
+  request.policy = degree(3);
+  request.layers = {rank_of("a.down_proj", float_scheme(), 64, 100, 3)};
+  const auto refused = make_plan(request);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(exit_code(refused.error().code), 3);
+  EXPECT_TRUE(mentions(refused.error().details.at(1), "k 100 mod 3 = 1")) << refused.error().details.at(1);
+  request.layers = {rank_of("lm_head", float_scheme(), 100, 64, 3),
+                    rank_of("a.down_proj", fp8_block_scheme(), 64, 3 * 192, 3)};
+  const Plan plan = make_plan(request).value();
+  EXPECT_EQ(rescue(plan).kind, Rescue::padding) << "a vocabulary is filled up by engines";
+  EXPECT_TRUE(mentions(rescue(plan, 1).reason, "no gate")) << rescue(plan, 1).reason;
+}
+
+TEST(RescueTest, ALockedPlanIsKept) {
+  StubRegistry stubs(Platform::cuda);
+  Kernel& padded = stubs.add(Family::mixed_precision, "stub_k128", "machete");
+  padded.contract.k.multiple = 128;
+  padded.layout = stubs.layout("packed");
+  const_cast<Layout*>(padded.layout)->bytes = [](const LayerSpec& layer) { return layer.n * layer.k; };
+  PlanRequest request;
+  request.registry = &stubs.registry();
+  request.device = elsewhere("sm_90");
+  request.policy = degree(8);
+  request.layers = {rank_of("a.down_proj", awq_scheme(32), 4096, 1376 * 8, 8)};
+  const Plan plan = make_plan(request).value();
+  EXPECT_EQ(plan.layers[0].decision->second_layout_bytes, uint64_t{4096} * 1408);
+  ASSERT_TRUE(rescue(plan).served);
+  EXPECT_EQ(rescue(plan).served->k, 1408);
+  const PlanRecord record = record_of(plan);
+  request.lock = &record;
+  const auto again = make_plan(request);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(again->hash, plan.hash);
+}
+
+TEST(RescueTest, RefusedRowsCanBeKept) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::bf16, "stub_small", "torch").contract.n.max = 64;
+  PlanRequest request;
+  request.registry = &stubs.registry();
+  request.device = elsewhere("sm_90");
+  request.layers = {layer_of("a", float_scheme(), 64, 64), layer_of("b", float_scheme(), 128, 64)};
+  ASSERT_FALSE(make_plan(request).ok());
+  request.keep_refused = true;
+  const Plan plan = make_plan(request).value();
+  ASSERT_EQ(plan.layers.size(), 2u);
+  EXPECT_TRUE(serves_every_batch(*plan.layers[0].decision));
+  EXPECT_FALSE(serves_every_batch(*plan.layers[1].decision));
+  EXPECT_EQ(obstacle_of(plan.layers[1].decision->candidates).found, "128");
+  Decision gap;
+  gap.ranges = {{1, 4}, {6, 0}};
+  EXPECT_FALSE(serves_every_batch(gap));
+}
+
 TEST(RescueTest, DegreesWithEqualShardsOfUnequalLayersStayApart) {
   StubRegistry stubs(Platform::cuda);
   stubs.add(Family::fp8_block_w8a8, "stub_block", "native");
