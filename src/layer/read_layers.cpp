@@ -5,8 +5,10 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "gearshift/layer.h"
+#include "layer/alike_experts.h"
 #include "layer/architecture/architecture.h"
 #include "layer/expected_module.h"
+#include "layer/fused_layers.h"
 #include "layer/modules.h"
 #include "layer/quant_config.h"
 #include "layer/scheme/scheme.h"
@@ -148,8 +150,8 @@ ErrorInfo does_not_fit(const FloatModule& module) {
 
 // The modules of a config that stands alone, in the order that tensors would give them.
 Result<void> add_expected_modules(const ModelConfig& config, const SchemeReader& reader, Collector* collector,
-                                  const ModelLayers& model) {
-  GEARSHIFT_TRY(std::vector<FloatModule> modules, float_modules(config));
+                                  const ModelLayers& model, ExpertCounts* counts) {
+  GEARSHIFT_TRY(std::vector<FloatModule> modules, float_modules(config, counts));
   std::sort(modules.begin(), modules.end(),
             [](const FloatModule& a, const FloatModule& b) { return natural_less(a.name, b.name); });
   for (const FloatModule& module : modules) {
@@ -171,7 +173,8 @@ Result<void> add_expected_modules(const ModelConfig& config, const SchemeReader&
   return {};
 }
 
-Result<ModelLayers> read(const Checkpoint& checkpoint, bool allow_unknown) {
+// `counts`: where given, and all experts of a layer are alike, only the first of them is read.
+Result<ModelLayers> read(const Checkpoint& checkpoint, bool allow_unknown, ExpertCounts* counts = nullptr) {
   GEARSHIFT_TRY(const ModelConfig config, read_model_config(checkpoint));
   GEARSHIFT_TRY(const std::unique_ptr<SchemeReader> reader, open_reader(config, allow_unknown));
 
@@ -183,7 +186,8 @@ Result<ModelLayers> read(const Checkpoint& checkpoint, bool allow_unknown) {
   Collector collector(*reader, allow_unknown, &model);
   GEARSHIFT_CHECK(collector.add_refusals());
   if (checkpoint.files().empty()) {
-    GEARSHIFT_CHECK(add_expected_modules(config, *reader, &collector, model));
+    if (config.quant.dict != nullptr && !treats_experts_alike(*config.quant.dict)) counts = nullptr;
+    GEARSHIFT_CHECK(add_expected_modules(config, *reader, &collector, model, counts));
     return model;
   }
   for (const ModuleTensors& module : group_modules(checkpoint, config)) GEARSHIFT_CHECK(collector.add(module));
@@ -206,14 +210,52 @@ std::string with_path(const std::string& subject, const std::string& model) {
   return subject;
 }
 
-}  // namespace
-
-Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown) {
-  Result<ModelLayers> model = read(checkpoint, allow_unknown);
+Result<ModelLayers> with_path(Result<ModelLayers> model, const Checkpoint& checkpoint) {
   if (model.ok()) return model;
   ErrorInfo error = model.error();
   error.subject = with_path(error.subject, checkpoint.path());
   return error;
+}
+
+// A row of the first expert becomes that of all. Where they only stand in a config their tensors have no names to keep.
+void count_in(int64_t experts, LayerSpec& row) {
+  const size_t parts = row.modules.size();
+  row.experts = experts;
+  row.weight_bytes *= static_cast<uint64_t>(experts);
+  row.modules.reserve(parts * static_cast<size_t>(experts));
+  for (int64_t e = 1; e < experts; ++e) {
+    for (size_t p = 0; p < parts; ++p) {
+      const std::optional<ExpertName> first = expert_name(row.modules[p].name);
+      std::string name = std::string(first->container) + "." + std::to_string(e) + "." + std::string(first->rest);
+      row.modules.push_back({std::move(name), row.modules[p].n, {}});
+    }
+  }
+}
+
+}  // namespace
+
+Result<ModelLayers> read_layers(const Checkpoint& checkpoint, bool allow_unknown) {
+  return with_path(read(checkpoint, allow_unknown), checkpoint);
+}
+
+Result<FusedLayers> read_fused_layers(const Checkpoint& checkpoint, bool allow_unknown) {
+  FusedLayers fused;
+  ExpertCounts counts;
+  GEARSHIFT_TRY(fused.model, with_path(read(checkpoint, allow_unknown, &counts), checkpoint));
+  if (!fused.model.unknown.empty() && !counts.empty()) {
+    // What is refused is listed module by module.
+    counts.clear();
+    GEARSHIFT_TRY(fused.model, read_layers(checkpoint, allow_unknown));
+  }
+  fused.linear_layers = static_cast<int64_t>(fused.model.layers.size());
+  fused.rows = fuse(fused.model.layers);
+  for (LayerSpec& row : fused.rows) {
+    const auto count = row.kind == LayerKind::experts && !row.stacked ? counts.find(parent(row.name)) : counts.end();
+    if (count == counts.end()) continue;
+    fused.linear_layers += static_cast<int64_t>(row.modules.size()) * (count->second - 1);
+    count_in(count->second, row);
+  }
+  return fused;
 }
 
 }  // namespace gearshift

@@ -11,11 +11,11 @@
 namespace gearshift {
 namespace {
 
-constexpr std::array kColumnNames = {"q_proj", "k_proj", "v_proj", "qkv_proj", "qkv", "query", "key", "value", "wq",
-                                     "wk", "wv", "wqkv", "Wqkv", "q_b_proj",
-                                     "kv_b_proj",  // the second half of a low-rank query or
-                                                   // key/value projection
-                                     "gate_proj", "up_proj", "gate_up_proj", "w1", "w3", "w13"};
+// q_b, kv_b: the second half of a low-rank query or key/value projection.
+constexpr std::array kColumnNames = {"q_proj", "k_proj", "v_proj",       "qkv_proj",  "qkv",       "query",
+                                     "key",    "value",  "wq",           "wk",        "wv",        "wqkv",
+                                     "Wqkv",   "wq_b",   "q_b_proj",     "kv_b_proj", "gate_proj", "up_proj",
+                                     "w1",     "w3",     "gate_up_proj", "w13"};
 constexpr std::array kHeadNames = {"lm_head", "head", "output", "embed_out"};
 constexpr std::array kRowNames = {"o_proj", "out_proj", "wo", "down_proj", "w2"};
 
@@ -70,12 +70,13 @@ DType weight_dtype_of(const Module& module) {
   return DType::bf16;
 }
 
-// Codes and scales that a rank holds of one module (of each of its experts, where it is a stack).
-uint64_t module_bytes(const LayerSpec& layer, const Module& module) {
+// Codes and scales that a rank holds of one module (of each of its experts, where it is a stack). `dtype`: of its
+// codes.
+uint64_t module_bytes(const LayerSpec& layer, const Module& module, DType dtype) {
   StoredExtents extents = stored_extents(layer.scheme, module.n, layer.k);
   const LayerSpec& whole = *layer.shard->whole;
   if (layer.scheme.weight.act_order) extents.tile_cols = stored_extents(layer.scheme, module.n, whole.k).tile_cols;
-  const int width = code_width(layer.scheme, weight_dtype_of(module));
+  const int width = code_width(layer.scheme, dtype);
   int64_t bytes = code_bytes(layer.scheme.weight.storage, width, extents);
   if (layer.scheme.quantized && layer.scheme.weight.grouping.kind != Grouping::Kind::tensor)
     bytes += tile_count(extents) * bits(layer.scheme.weight.scale) / 8;
@@ -84,7 +85,9 @@ uint64_t module_bytes(const LayerSpec& layer, const Module& module) {
 
 uint64_t bytes_of(const LayerSpec& layer) {
   uint64_t bytes = 0;
-  for (const Module& module : layer.modules) bytes += module_bytes(layer, module);
+  // Parts that are joined store their codes in one dtype.
+  const DType dtype = layer.modules.empty() ? DType::bf16 : weight_dtype_of(layer.modules.front());
+  for (const Module& module : layer.modules) bytes += module_bytes(layer, module, dtype);
   return bytes;
 }
 

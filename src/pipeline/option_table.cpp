@@ -55,7 +55,7 @@ constexpr std::array kOptionTable = {
     OptionSpec{"memory-budget", "", "BYTES", Kind::value, Use::library, kPlanning, "0",
                "the most that second packed copies of weights may take in all (512MiB, 2G); default 0"},
     OptionSpec{"tp", "", "N|auto", Kind::value, Use::library, kPlanning, "",
-               "tensor-parallel degree: plan the shard of each rank; auto lists the degrees that need no rescue"},
+               "tensor-parallel degree: plan (or verify) the shard of each rank; auto lists the degrees that need no rescue"},
     OptionSpec{"dtype", "", "bf16|fp16|fp32", Kind::value, Use::library, kPlanning, "the checkpoint's",
                "activations and output; default: the checkpoint's"},
     OptionSpec{"threads", "", "N", Kind::value, Use::library, kRunning | kPlan, "the cores this process may use",

@@ -10,6 +10,7 @@
 #include "base/try.h"
 #include "kernel/cpu/isa.h"
 #include "kernel/plugin.h"
+#include "layer/fused_layers.h"
 #include "pipeline/environment.h"
 #include "plan/measured.h"
 #include "store/entry.h"
@@ -119,8 +120,17 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
     GEARSHIFT_TRY(session.registry_, with_plugins(session.registry_, settings.plugins));
   }
   GEARSHIFT_TRY(session.checkpoint_, Checkpoint::open(model));
-  GEARSHIFT_TRY(session.model_, read_layers(session.checkpoint_, !settings.layers.empty()));
-  std::vector<LayerSpec> rows = settings.fuse ? fuse(session.model_.layers) : session.model_.layers;
+  std::vector<LayerSpec> rows;
+  if (settings.fuse) {
+    GEARSHIFT_TRY(FusedLayers fused, read_fused_layers(session.checkpoint_, !settings.layers.empty()));
+    session.model_ = std::move(fused.model);
+    session.linear_layers_ = fused.linear_layers;
+    rows = std::move(fused.rows);
+  } else {
+    GEARSHIFT_TRY(session.model_, read_layers(session.checkpoint_, !settings.layers.empty()));
+    session.linear_layers_ = static_cast<int64_t>(session.model_.layers.size());
+    rows = session.model_.layers;
+  }
   GEARSHIFT_TRY(session.rows_, filtered(std::move(rows), session.model_, settings.layers));
   if (!settings.explain.empty() && !any_matches(settings.explain, session.rows_)) {
     return unknown_layer("--explain", settings.explain, session.rows_);
@@ -155,6 +165,7 @@ Result<Plan> Session::plan(const Registry& registry, const std::string& selectio
   asked.lock = lock_ ? &*lock_ : nullptr;
   GEARSHIFT_TRY(Plan plan, make_plan(std::move(asked)));
   plan.origins = origins_;
+  plan.linear_layers = linear_layers_;
   // The filter is no part of the policy: that it met nothing is for this room to say.
   if (!settings_.layers.empty() && rows_.empty()) plan.unused.push_back(settings_.layers);
   plan.notes = notes_;

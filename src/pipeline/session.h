@@ -83,6 +83,7 @@ class Session {
   std::optional<PlanRecord> lock_;
   Settings settings_;
   ModelLayers model_;
+  int64_t linear_layers_ = 0;  // before fusing
   std::vector<LayerSpec> rows_;
   DeviceProfile device_;
   Registry registry_;

@@ -86,7 +86,7 @@ void refuse_uneven(const LayerSpec& layer, const Registry& registry, Selection& 
   const int64_t whole = uneven_extent(layer), tp = layer.shard->tp;
   const std::string field = divided_field(layer);
   for (Verdict& verdict : selection.decision.candidates) {
-    if (verdict.kind == VerdictKind::rejected) continue;
+    if (verdict.kind == VerdictKind::rejected && verdict.stage < Stage::layer) continue;
     verdict.kind = VerdictKind::rejected;
     verdict.stage = Stage::layer;
     verdict.field = field;

@@ -69,7 +69,7 @@ std::string arithmetic_text(const Decision& decision, const PlannedRange& range)
 std::string why_text(const Decision& decision, const PlannedRange& range) {
   if (range.source != "static") return std::string(range.source);
   if (decision.fallback && range.kernel->backend != decision.fallback->requested)
-    return decision.fallback->requested + " was asked for";
+    return decision.fallback->requested + ", which was asked for, does not serve it";
   std::vector<std::string> before;
   for (const Verdict& verdict : decision.candidates) {
     if (verdict.kernel == range.kernel) break;

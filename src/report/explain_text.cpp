@@ -55,9 +55,9 @@ std::string facts_of(const Verdict& verdict) {
 }
 
 std::string reason_text(const Verdict& verdict, const LayerPlan& row) {
-  const std::string facts = facts_of(verdict), change = what_would_change_it(verdict, row);
+  const std::string facts = facts_of(verdict), change = how_to_get_it(verdict, row);
   std::string text = facts + (facts.empty() || verdict.reason.empty() ? "" : ": ") + verdict.reason;
-  if (!change.empty()) text += (text.empty() ? "" : "; ") + ("to get it: " + change);
+  if (!change.empty()) text += (text.empty() ? "" : "; ") + change;
   return text;
 }
 
@@ -144,12 +144,12 @@ void add_answer(Table& table, const std::string& letter, const LayerPlan& row) {
   for (const PlannedRange& range : decision.ranges) add("chosen", chosen_text(decision, range));
   for (const SharedVerdict& line : lines_of(decision)) {
     const Verdict& verdict = *line.first;
-    const std::string facts = facts_of(verdict), change = what_would_change_it(verdict, row);
+    const std::string facts = facts_of(verdict), change = how_to_get_it(verdict, row);
     std::string text = join(line.kernels, ", ") + ": " +
                        (!facts.empty()                          ? facts
                         : verdict.kind == VerdictKind::eligible ? "passes every gate"
                                                                 : verdict.reason);
-    if (!change.empty()) text += "; to get it: " + change;
+    if (!change.empty()) text += "; " + change;
     add(verdict.kind == VerdictKind::eligible ? name(verdict.kind) : name(verdict.stage), std::move(text));
   }
 }

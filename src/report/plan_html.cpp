@@ -96,7 +96,6 @@ std::string bytes_chart(const std::vector<LayerGroup>& groups, const std::vector
 std::string fact(std::string_view term, std::string_view text) { return html::tag("dt", term) + html::tag("dd", text); }
 
 std::string heading(const Plan& plan, std::string_view title) {
-  const Policy& policy = plan.policy;
   std::string options;
   for (const PolicyOrigin& origin : plan.origins)
     options += fmt::format("{}{} = {} ({})", options.empty() ? "" : "; ", origin.option, origin.value, origin.source);
@@ -106,8 +105,8 @@ std::string heading(const Plan& plan, std::string_view title) {
                                   count_text(plan.linear_layers, "linear layer", "linear layers"),
                                   count_text(static_cast<int64_t>(plan.layers.size()), "row", "rows")));
   out += fact("device", device_text(plan.device));
-  out += fact("policy", fmt::format("linear backend {}; arithmetic {}{}", policy.linear.global, name(policy.arithmetic),
-                                    policy.strict ? "; strict" : ""));
+  out += fact("policy", policy_text(plan));
+  out += fact(plan.policy.tp > 1 ? "a rank" : "memory", memory_words(plan));
   if (!options.empty()) out += fact("options", options);
   return out + fact("plan", plan.hash) + "</dl>\n";
 }
@@ -144,7 +143,7 @@ std::string candidates(const LayerGroup& group) {
                     what_would_change_it(verdict, *group.layers.front())});
   }
   return "<details>" + html::tag("summary", group_title(group)) +
-         html::table({"candidate", "verdict", "stage", "field", "found", "wanted", "reason", "to get it"}, rows) +
+         html::table({"candidate", "verdict", "stage", "field", "found", "wanted", "reason", "what it needs"}, rows) +
          "</details>\n";
 }
 
@@ -155,6 +154,16 @@ std::string list(std::string_view title, const std::vector<std::string>& items) 
   return out + "</ul>\n";
 }
 
+std::string degrees_table(const std::vector<TpDegree>& degrees) {
+  if (degrees.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const TpDegree& degree : degrees)
+    rows.push_back({std::to_string(degree.degree), degree.ok ? "yes" : "no",
+                    degree.ok ? "" : std::to_string(degree.layers), obstacle_text(degree)});
+  return html::tag("h2", "Tensor-parallel degrees") +
+         html::table({"ranks", "without a rescue", "rows in the way", "the first of them"}, rows);
+}
+
 std::string plan_sections(const Plan& plan) {
   const std::vector<LayerGroup> groups = group_layers(plan);
   const std::vector<RunsAs> runs = runs_of(groups);
@@ -162,7 +171,8 @@ std::string plan_sections(const Plan& plan) {
   std::string out = html::tag("h2", "Kernels by batch size") + html::legend(kernels) +
                     ranges_chart(plan, groups, kernels) + html::tag("h2", "Weights by kernel") +
                     bytes_chart(groups, kernels) + html::tag("h2", "Layers") + groups_table(groups, runs) +
-                    html::tag("h2", "What runs") + runs_table(runs);
+                    html::tag("h2", "What runs") + runs_table(runs) +
+                    list("Shards that need a rescue", rescue_lines(groups)) + degrees_table(plan.tp);
   std::vector<std::string> warnings;
   for (const Warning& warning : plan.warnings) warnings.push_back(warning.code + ": " + warning.message);
   out += list("Warnings", warnings) + html::tag("h2", "Every candidate");

@@ -80,14 +80,6 @@ std::string totals(const std::vector<LayerGroup>& groups, size_t width) {
   return table.render(width);
 }
 
-// The shards that do not fit their kernels as they are, and what is done about it.
-std::string rescues_text(const std::vector<LayerGroup>& groups, size_t width) {
-  std::vector<std::string> items;
-  for (const LayerGroup& group : groups)
-    if (group.decision().rescue) items.push_back(group.pattern + ": " + shard_text(*group.layers.front()));
-  return list_text("shards that need a rescue", items, width);
-}
-
 std::string degrees_text(const std::vector<TpDegree>& degrees, size_t width) {
   if (degrees.empty()) return "";
   Table table({{"ranks", Table::Kind::number},
@@ -95,10 +87,8 @@ std::string degrees_text(const std::vector<TpDegree>& degrees, size_t width) {
                {"rows in the way", Table::Kind::number},
                {"the first of them", Table::Kind::sentence}});
   for (const TpDegree& degree : degrees) {
-    std::string obstacle = degree.field.empty() ? degree.found : degree.field + " is " + degree.found;
-    if (!degree.wanted.empty()) obstacle += ", wanted " + degree.wanted;
     table.row({std::to_string(degree.degree), degree.ok ? "yes" : "no", degree.ok ? "" : std::to_string(degree.layers),
-               degree.ok ? "" : obstacle});
+               obstacle_text(degree)});
   }
   return "\n" + table.render(width);
 }
@@ -109,8 +99,8 @@ std::string plan_text(const Plan& plan, size_t width) {
   const std::vector<LayerGroup> groups = group_layers(plan);
   const std::vector<RunsAs> runs = runs_of(groups);
   std::string out = plan_heading(plan, width) + "\n" + group_table(groups, runs, width) + "\n" +
-                    kernel_table(runs, width) + rescues_text(groups, width) + "\n" + totals(groups, width) + "\n" +
-                    memory_text(plan, width) + degrees_text(plan.tp, width);
+                    kernel_table(runs, width) + list_text("shards that need a rescue", rescue_lines(groups), width) +
+                    "\n" + totals(groups, width) + "\n" + memory_text(plan, width) + degrees_text(plan.tp, width);
   if (!plan.skipped.empty()) {
     const auto count = static_cast<int64_t>(plan.skipped.size());
     out += "\n" + wrapped_paragraph("",

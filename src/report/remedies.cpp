@@ -27,12 +27,13 @@ std::string to_win(const Verdict& verdict, const LayerPlan& row) {
 }
 
 std::string to_allow(const Verdict& verdict, const LayerPlan& row) {
-  if (verdict.field == "disable") return "leave out --disable " + verdict.found;
-  if (verdict.field == "kernel") return "leave out --kernel " + verdict.wanted;
+  if (verdict.field == "disable") return "no --disable " + verdict.found;
+  if (verdict.field == "kernel") return "no --kernel " + verdict.wanted;
   if (verdict.field == "arithmetic") return "--arithmetic higher";
-  if (verdict.field == "single_kernel") return "leave out --single-kernel";
+  if (verdict.field == "single_kernel") return "no --single-kernel";
   if (verdict.field == "layout") return fmt::format("a --memory-budget that pays for {} too", verdict.found);
-  if (verdict.field == "linear_backend" || verdict.field == "moe_backend" || verdict.field == "layer")
+  if (verdict.field == "linear_backend" || verdict.field == "moe_backend" || verdict.field == "layer" ||
+      verdict.field == "on_request")
     return backend_option(row, verdict.kernel->backend);
   return "";
 }
@@ -64,6 +65,13 @@ std::string what_would_change_it(const Verdict& verdict, const LayerPlan& row) {
       return "--selection static";
   }
   return "";
+}
+
+std::string how_to_get_it(const Verdict& verdict, const LayerPlan& row) {
+  const std::string change = what_would_change_it(verdict, row);
+  if (change.empty()) return "";
+  // Gates behind the one that refused have not been asked.
+  return (verdict.kind == VerdictKind::rejected ? "it needs " : "to get it: ") + change;
 }
 
 }  // namespace gearshift

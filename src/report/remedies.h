@@ -11,4 +11,7 @@ namespace gearshift {
 // that refused. "" for the selected kernel and where nothing is known.
 std::string what_would_change_it(const Verdict& verdict, const LayerPlan& row);
 
+// The same as the end of a sentence, which promises no more than that: "to get it: ..." or "it needs ...".
+std::string how_to_get_it(const Verdict& verdict, const LayerPlan& row);
+
 }  // namespace gearshift

@@ -28,6 +28,14 @@ std::string device_text(const DeviceProfile& device) {
   return text;
 }
 
+std::string policy_text(const Plan& plan) {
+  const Policy& policy = plan.policy;
+  std::string text = plan.registry == "gearshift" ? "" : "registry " + plan.registry + "; ";
+  text += "linear backend " + backend_words(policy);
+  if (policy.tp > 1) text += fmt::format("; the shards of {} ranks", policy.tp);
+  return text + fmt::format("; arithmetic {}{}", name(policy.arithmetic), policy.strict ? "; strict" : "");
+}
+
 std::string plan_heading(const Plan& plan, size_t width) {
   std::vector<std::string> kind;
   if (!plan.architecture.empty()) kind.push_back(plan.architecture);
@@ -36,11 +44,7 @@ std::string plan_heading(const Plan& plan, size_t width) {
   if (!kind.empty()) model += " (" + printable(join(kind, ", ")) + ")";
   model += fmt::format(": {} in {}", count_text(plan.linear_layers, "linear layer", "linear layers"),
                        count_text(static_cast<int64_t>(plan.layers.size()), "row", "rows"));
-  std::string policy = plan.registry == "gearshift" ? "" : "registry " + plan.registry + "; ";
-  policy += "linear backend " + backend_words(plan.policy);
-  if (plan.policy.tp > 1) policy += fmt::format("; the shards of {} ranks", plan.policy.tp);
-  policy += fmt::format("; arithmetic {}{}; plan {}", name(plan.policy.arithmetic),
-                        plan.policy.strict ? "; strict" : "", plan.hash);
+  const std::string policy = fmt::format("{}; plan {}", policy_text(plan), plan.hash);
   return wrapped_paragraph("model   ", model, width) + wrapped_paragraph("device  ", device_text(plan.device), width) +
          wrapped_paragraph("policy  ", printable(policy, 1000), width);
 }
@@ -52,7 +56,7 @@ std::string origins_text(const Plan& plan, size_t width) {
   return options.empty() ? "" : wrapped_paragraph("options ", printable(join(options, "; "), 2000), width);
 }
 
-std::string memory_text(const Plan& plan, size_t width) {
+std::string memory_words(const Plan& plan) {
   const PlanMemory memory = memory_of(plan);
   std::string text = "weights " + format_bytes(memory.weight_bytes);
   if (memory.scale_bytes > 0) text += " (scales " + format_bytes(memory.scale_bytes) + ")";
@@ -67,7 +71,11 @@ std::string memory_text(const Plan& plan, size_t width) {
     if (last != first) text += fmt::format(", {} at {}", format_bytes(static_cast<uint64_t>(most)), last);
   }
   if (plan.device.memory_bytes > 0) text += "; the device has " + format_bytes(plan.device.memory_bytes);
-  return wrapped_paragraph(plan.policy.tp > 1 ? "a rank  " : "memory  ", text, width);
+  return text;
+}
+
+std::string memory_text(const Plan& plan, size_t width) {
+  return wrapped_paragraph(plan.policy.tp > 1 ? "a rank  " : "memory  ", memory_words(plan), width);
 }
 
 std::string shard_text(const LayerPlan& row) {
@@ -80,6 +88,20 @@ std::string shard_text(const LayerPlan& row) {
     text += fmt::format("; {} (+{}): {}", name(rescue->kind), format_bytes(rescue->extra_bytes), rescue->reason);
   }
   return text;
+}
+
+std::vector<std::string> rescue_lines(const std::vector<LayerGroup>& groups) {
+  std::vector<std::string> lines;
+  for (const LayerGroup& group : groups)
+    if (group.decision().rescue) lines.push_back(group.pattern + ": " + shard_text(*group.layers.front()));
+  return lines;
+}
+
+std::string obstacle_text(const TpDegree& degree) {
+  if (degree.ok) return "";
+  std::string text = degree.field.empty() ? degree.found : degree.field + " is " + degree.found;
+  if (!degree.wanted.empty()) text += ", wanted " + degree.wanted;
+  return text.empty() ? "not served as asked" : text;
 }
 
 std::string list_text(std::string_view heading, const std::vector<std::string>& items, size_t width) {

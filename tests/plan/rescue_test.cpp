@@ -163,7 +163,9 @@ TEST(RescueTest, RefusedRowsCanBeKept) {
   EXPECT_FALSE(serves_every_batch(*plan.layers[1].decision));
   EXPECT_EQ(obstacle_of(plan.layers[1].decision->candidates).found, "128");
   Decision gap;
-  gap.ranges = {{1, 4}, {6, 0}};
+  gap.ranges.resize(2);
+  gap.ranges[0].m_max = 4;
+  gap.ranges[1].m_min = 6;
   EXPECT_FALSE(serves_every_batch(gap));
 }
 

@@ -57,10 +57,10 @@ bool is_wrapped(const ModelBuilder& model) { return model.config().config->find(
 
 }  // namespace architecture
 
-Result<std::vector<FloatModule>> float_modules(const ModelConfig& config) {
+Result<std::vector<FloatModule>> float_modules(const ModelConfig& config, ExpertCounts* counts) {
   for (const Architecture& known : kArchitectures) {
     if (known.name != config.architecture) continue;
-    ModelBuilder model(config);
+    ModelBuilder model(config, counts);
     known.build(model);
     return model.finish();
   }

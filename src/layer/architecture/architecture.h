@@ -9,7 +9,8 @@
 namespace gearshift {
 
 // Errors: usage (an architecture that is not known here), damaged_checkpoint (a key that is missing or absurd).
-Result<std::vector<FloatModule>> float_modules(const ModelConfig& config);
+// `counts`: see ModelBuilder.
+Result<std::vector<FloatModule>> float_modules(const ModelConfig& config, ExpertCounts* counts = nullptr);
 
 // One function a file of architectures; each adds its modules to the builder.
 namespace architecture {

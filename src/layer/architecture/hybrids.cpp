@@ -126,7 +126,8 @@ void nemotron_experts(ModelBuilder& model, const std::string& mixer, bool bias) 
   const int64_t experts = numbers.count("n_routed_experts"), intermediate = numbers.size("moe_intermediate_size");
   const int64_t hidden = model.hidden(), latent = numbers.size("moe_latent_size", hidden);
   model.linear(mixer + "gate", experts, hidden);
-  for (int64_t e = 0; e < experts && !model.failed(); ++e)
+  const int64_t added = model.experts_to_add(mixer + "experts", experts);
+  for (int64_t e = 0; e < added && !model.failed(); ++e)
     plain_mlp(model, mixer + "experts." + std::to_string(e) + ".", intermediate, latent, bias);
   if (numbers.count("n_shared_experts", 1) > 0)
     plain_mlp(model, mixer + "shared_experts.", numbers.size("moe_shared_expert_intermediate_size"), hidden, bias);

@@ -147,7 +147,8 @@ void mixtral(ModelBuilder& model) {
     const std::string layer = layer_prefix("model.layers", i);
     model.attention(layer + "self_attn.", attention);
     model.linear(layer + "block_sparse_moe.gate", experts, hidden);
-    for (int64_t e = 0; e < experts && !model.failed(); ++e) {
+    const int64_t added = model.experts_to_add(layer + "block_sparse_moe.experts", experts);
+    for (int64_t e = 0; e < added && !model.failed(); ++e) {
       const std::string expert = layer + "block_sparse_moe.experts." + std::to_string(e) + ".";
       model.linear(expert + "w1", intermediate, hidden);
       model.linear(expert + "w2", hidden, intermediate);

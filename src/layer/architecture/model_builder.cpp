@@ -9,8 +9,10 @@ constexpr int64_t kMaxRows = int64_t{1} << 31;
 
 }  // namespace
 
-ModelBuilder::ModelBuilder(const ModelConfig& config)
-    : config_(config), numbers_(config.config->find("text_config"), config.config.get(), "config.json: ") {
+ModelBuilder::ModelBuilder(const ModelConfig& config, ExpertCounts* counts)
+    : config_(config),
+      numbers_(config.config->find("text_config"), config.config.get(), "config.json: "),
+      counts_(counts) {
   hidden_ = numbers_.size("hidden_size");
 }
 
@@ -21,7 +23,7 @@ void ModelBuilder::fail(ErrorInfo error) {
 void ModelBuilder::add(FloatModule module) {
   if (failed()) return;
   module.draft = module.draft || draft_;
-  if (modules_.size() >= kMaxModules) {
+  if (modules_.size() + unnamed_ >= kMaxModules) {
     fail({ErrorCode::damaged_checkpoint,
           "config.json",
           "layers and experts that make more than " + std::to_string(kMaxModules) + " modules",
@@ -64,8 +66,17 @@ void ModelBuilder::gated_mlp(const std::string& prefix, int64_t intermediate, bo
 }
 
 void ModelBuilder::experts(const std::string& prefix, int64_t count, int64_t intermediate, bool bias) {
-  for (int64_t i = 0; i < count && !failed(); ++i)
+  const int64_t added = experts_to_add(prefix + "experts", count);
+  for (int64_t i = 0; i < added && !failed(); ++i)
     gated_mlp(prefix + "experts." + std::to_string(i) + ".", intermediate, bias);
+}
+
+int64_t ModelBuilder::experts_to_add(const std::string& container, int64_t count) {
+  // Numbers that are absurd are refused as the modules are added.
+  if (counts_ == nullptr || count < 2 || count > static_cast<int64_t>(kMaxModules)) return count;
+  counts_->emplace(container, count);
+  unnamed_ += 2 * static_cast<size_t>(count - 1);
+  return 1;
 }
 
 void ModelBuilder::expert_stacks(const std::string& prefix, int64_t count, int64_t intermediate, bool bias,

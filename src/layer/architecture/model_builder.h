@@ -1,16 +1,22 @@
 // Collects the modules of a model, with the blocks that architectures have in common.
 #pragma once
 
+#include <map>
+
 #include "layer/architecture/config_numbers.h"
 #include "layer/architecture/float_module.h"
 #include "layer/quant_config.h"
 
 namespace gearshift {
 
+// How many experts a layer has, by what stands before their numbers: "model.layers.3.mlp.experts".
+using ExpertCounts = std::map<std::string, int64_t, std::less<>>;
+
 class ModelBuilder {
  public:
-  // Language model keys: those of text_config, else the top level's.
-  explicit ModelBuilder(const ModelConfig& config);
+  // Language model keys: those of text_config, else the top level's. Where `counts` is given, only the first of the
+  // experts that are stored one by one is added, and their number goes there.
+  explicit ModelBuilder(const ModelConfig& config, ExpertCounts* counts = nullptr);
 
   const ModelConfig& config() const { return config_; }
   ConfigNumbers& numbers() { return numbers_; }
@@ -33,6 +39,8 @@ class ModelBuilder {
   void gated_mlp(const std::string& prefix, int64_t intermediate, bool bias = false);
   // Routed experts under `prefix`.experts: number after number, or two stacks (gate and up merged).
   void experts(const std::string& prefix, int64_t count, int64_t intermediate, bool bias = false);
+  // How many of `count` experts under `container` to add: all, or one that stands for them.
+  int64_t experts_to_add(const std::string& container, int64_t count);
   void expert_stacks(const std::string& prefix, int64_t count, int64_t intermediate, bool bias, bool transposed);
 
   // The embedding, and the output head with its own weight or (`tied`) the embedding's. `vocabulary`: where the config
@@ -50,6 +58,8 @@ class ModelBuilder {
   const ModelConfig& config_;
   ConfigNumbers numbers_;
   int64_t hidden_ = 0;
+  ExpertCounts* counts_;
+  size_t unnamed_ = 0;  // modules of experts that were left out
   bool draft_ = false;
   std::optional<ErrorInfo> error_;
   std::vector<FloatModule> modules_;
