@@ -68,6 +68,11 @@ std::optional<Refusal> outside(std::string_view field, const std::vector<T>& all
                  std::string(what) + " " + text(found) + "; this kernel takes " + wanted);
 }
 
+// " (1824 mod 256 = 32)".
+std::string remainder(int64_t found, int64_t multiple) {
+  return " (" + text(found) + " mod " + text(multiple) + " = " + text(found % multiple) + ")";
+}
+
 std::optional<Refusal> outside(std::string_view field, std::string_view letter, const Bounds& bounds, int64_t found) {
   const std::string subject = std::string(letter) + " " + text(found);
   if (found < bounds.min) {
@@ -80,7 +85,7 @@ std::optional<Refusal> outside(std::string_view field, std::string_view letter, 
   }
   if (found % bounds.multiple != 0) {
     return refusal(Stage::layer, field, text(found), "a multiple of " + text(bounds.multiple),
-                   subject + " is not a multiple of " + text(bounds.multiple));
+                   subject + " is not a multiple of " + text(bounds.multiple) + remainder(found, bounds.multiple));
   }
   return std::nullopt;
 }
@@ -294,7 +299,7 @@ std::optional<Refusal> group_fit_refuses(const Contract& contract, const LayerSp
   if (k % grouping.cols == 0) return std::nullopt;
   return refusal(Stage::layer, "group_fit", text(k), "a multiple of " + text(grouping.cols),
                  std::string(fit == GroupFit::full_k ? "full K " : "K ") + text(k) + " ends inside a scale group of " +
-                     text(grouping.cols) + " columns");
+                     text(grouping.cols) + " columns" + remainder(k, grouping.cols));
 }
 
 std::optional<Refusal> features_refuse(const Contract& contract, const LayerSpec& layer) {
@@ -320,8 +325,10 @@ std::optional<Refusal> features_refuse(const Contract& contract, const LayerSpec
   if (!contract.partial_groups && layer.scheme.quantized && is_grouped(grouping) && grouping.cols > 0 &&
       grouping.rows > 0 && (layer.k % grouping.cols != 0 || layer.n % grouping.rows != 0)) {
     const std::string group = text(grouping.rows) + " x " + text(grouping.cols);
-    return refusal(Stage::layer, "partial_groups", text(layer.n) + " x " + text(layer.k), "whole groups of " + group,
-                   "N x K = " + text(layer.n) + " x " + text(layer.k) + " ends inside a scale group of " + group);
+    return refusal(
+        Stage::layer, "partial_groups", text(layer.n) + " x " + text(layer.k), "whole groups of " + group,
+        "N x K = " + text(layer.n) + " x " + text(layer.k) + " ends inside a scale group of " + group +
+            (layer.k % grouping.cols != 0 ? remainder(layer.k, grouping.cols) : remainder(layer.n, grouping.rows)));
   }
   const std::optional<ActivationScheme>& activation = layer.scheme.activation;
   if (!contract.asymmetric_activations && activation && !activation->symmetric) {

@@ -17,8 +17,8 @@ constexpr std::array<std::string_view, 6> kTellingParts = {"..", "?", "{", "[", 
 bool may_tell_experts_apart(std::string_view text) {
   if (const size_t expert = text.find("expert"); expert != std::string_view::npos) {
     std::string behind(text.substr(expert));
-    // An escaped dot is a plain one.
-    for (size_t at; (at = behind.find("\\.")) != std::string::npos;) behind.erase(at, 1);
+    // An escaped dot is a dot and nothing else.
+    for (size_t at; (at = behind.find("\\.")) != std::string::npos;) behind.erase(at, 2);
     for (std::string_view part : kTellingParts)
       if (behind.find(part) != std::string::npos) return true;
   }

@@ -30,7 +30,7 @@ TEST(Contract, ReasonsNameTheNumber) {
   EXPECT_EQ(refusal->field, "k");
   EXPECT_EQ(refusal->found, "1824");
   EXPECT_EQ(refusal->wanted, "a multiple of 256");
-  EXPECT_EQ(refusal->reason, "K 1824 is not a multiple of 256");
+  EXPECT_EQ(refusal->reason, "K 1824 is not a multiple of 256 (1824 mod 256 = 32)");
 }
 
 TEST(Contract, BoundsHoldAtTheirEdges) {

@@ -1,12 +1,13 @@
 // Names and shapes of the layers of known architectures from a config alone, worked out by hand from the public model
 // definitions; absurd configs; and the tensors that schemes are expected to store.
+#include "layer/fused_layers.h"
 #include "layer/table.h"
 
 namespace gearshift::test {
 namespace {
 
-// Reads a config.json that stands alone in its directory.
-Result<ModelLayers> read_config(const std::string& config, bool allow_unknown = false) {
+// Opens a config.json that stands alone in its directory.
+Result<Checkpoint> open_config(const std::string& config) {
   static std::atomic<int> count{0};
   const std::filesystem::path dir =
       std::filesystem::temp_directory_path() /
@@ -16,6 +17,11 @@ Result<ModelLayers> read_config(const std::string& config, bool allow_unknown = 
   Result<Checkpoint> checkpoint = Checkpoint::open(dir.string());
   std::error_code ignored;
   std::filesystem::remove_all(dir, ignored);
+  return checkpoint;
+}
+
+Result<ModelLayers> read_config(const std::string& config, bool allow_unknown = false) {
+  const Result<Checkpoint> checkpoint = open_config(config);
   if (!checkpoint.ok()) return checkpoint.error();
   return read_layers(*checkpoint, allow_unknown);
 }
@@ -329,6 +335,46 @@ INSTANTIATE_TEST_SUITE_P(
             "quark",
             R"({"quant_method":"quark","exclude":["lm_head"],"global_quant_config":{"weight":{"dtype":"fp8_e4m3","qscheme":"per_tensor","is_dynamic":false},"input_tensors":{"dtype":"fp8_e4m3","qscheme":"per_tensor","is_dynamic":false}}})",
             "fp8_w8a8", "bf16"}));
+
+// What is read for all experts is what reading each of them gives.
+void expect_same_rows(const std::string& config, size_t read) {
+  const Checkpoint checkpoint = open_config(config).value();
+  const ModelLayers all = read_layers(checkpoint).value();
+  const FusedLayers fused = read_fused_layers(checkpoint, false).value();
+  EXPECT_EQ(fused.model.layers.size(), read);
+  EXPECT_EQ(fused.linear_layers, static_cast<int64_t>(all.layers.size()));
+  EXPECT_EQ(fused.model.skipped, all.skipped);
+  const std::vector<LayerSpec> wanted = fuse(all.layers);
+  ASSERT_EQ(fused.rows.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const LayerSpec &row = fused.rows[i], &other = wanted[i];
+    EXPECT_EQ(row.name, other.name);
+    EXPECT_EQ(row.parts, other.parts) << row.name;
+    EXPECT_EQ(row.experts, other.experts) << row.name;
+    EXPECT_EQ(row.weight_bytes, other.weight_bytes) << row.name;
+    EXPECT_EQ(layer_class(row), layer_class(other));
+    EXPECT_EQ(shard(row, 2).weight_bytes, shard(other, 2).weight_bytes) << row.name;
+    ASSERT_EQ(row.modules.size(), other.modules.size()) << row.name;
+    for (size_t m = 0; m < row.modules.size(); ++m) {
+      EXPECT_EQ(row.modules[m].name, other.modules[m].name);
+      EXPECT_EQ(row.modules[m].n, other.modules[m].n);
+    }
+  }
+}
+
+TEST(FusedLayers, OneExpertIsReadForAll) {
+  const std::string sparse = kSmall + R"(,"num_experts":12,"moe_intermediate_size":16)";
+  expect_same_rows(config_of("Qwen3MoeForCausalLM", sparse), 2 * (4 + 1 + 3) + 1);
+  expect_same_rows(config_of("Qwen3MoeForCausalLM", sparse, R"({"quant_method":"fp8","weight_block_size":[16,16]})"),
+                   2 * (4 + 1 + 3) + 1);
+  expect_same_rows(config_of("MixtralForCausalLM", kSmall + R"(,"num_local_experts":3)"), 2 * (4 + 1 + 3) + 1);
+  // A list that names an expert has every expert asked.
+  expect_same_rows(config_of("Qwen3MoeForCausalLM", sparse,
+                             R"({"quant_method":"fp8","weight_block_size":[16,16],
+                                 "modules_to_not_convert":["model.layers.0.mlp.experts.3.up_proj"]})"),
+                   2 * (4 + 1 + 12 * 3) + 1);
+  expect_same_rows(config_of("LlamaForCausalLM", kSmall), 15);
+}
 
 TEST(ConfigAlone, RefusedFormatsStayRefused) {
   const std::string config =

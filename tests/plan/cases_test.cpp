@@ -313,6 +313,7 @@ TEST(Case29, OneAwkwardLayerMovesAlone) {
   for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(served(plan, i), i == 0 ? "stub_k64 1.." : "stub_k128 1..");
   EXPECT_EQ(verdict(plan, "stub_k128", 0).found, "10944");
   EXPECT_TRUE(mentions(verdict(plan, "stub_k128", 0).wanted, "128"));
+  EXPECT_TRUE(mentions(verdict(plan, "stub_k128", 0).reason, "10944 mod 128 = 64"));
 }
 
 TEST(Case37, ANarrowedContractMovesTheLayerToTheOldTile) {
