@@ -7,7 +7,7 @@
 
 #include "kernel/schemes.h"
 #include "layer/shard.h"
-#include "measure/shard_sum.h"
+#include "prepare/shard_sum.h"
 
 namespace gearshift {
 namespace {

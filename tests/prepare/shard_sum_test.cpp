@@ -1,4 +1,4 @@
-#include "measure/shard_sum.h"
+#include "prepare/shard_sum.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 // Are the shards of all ranks together the layer?
 #pragma once
 
-#include "measure/activations.h"
 #include "prepare/cut_weights.h"
 
 namespace gearshift {
