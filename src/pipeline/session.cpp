@@ -268,7 +268,7 @@ std::string Session::why_unproven(const Kernel& kernel, const std::string& layer
 Result<Plan> Session::plan_row(const Registry& registry, size_t row, const std::string& selection) const {
   PlanRequest asked = request(registry, settings_.policy.tp);
   asked.layers = shards_of({rows_[row]}, asked.policy.tp);
-  asked.policy.selection = selection;
+  if (!selection.empty()) asked.policy.selection = selection;
   return make_plan(std::move(asked));
 }
 

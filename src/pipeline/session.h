@@ -21,7 +21,7 @@ class Session {
   Result<void> require_one_degree() const;
   // The same where shards are asked for, which are planned and verified.
   Result<void> require_whole_layers() const;
-  // The same for one row, by the priority lists alone or by what was measured.
+  // The same for one row; `selection`: "static" or "measured", or "" as the policy says.
   Result<Plan> plan_row(const Registry& registry, size_t row, const std::string& selection) const;
   // The kernels to plan with: our own, and those of --plugin.
   const Registry& registry() const { return registry_; }
