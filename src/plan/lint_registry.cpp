@@ -142,8 +142,10 @@ class ListLint {
         // Behind a native kernel one that leaves activations as they come is another gear: measurements may choose it.
         const bool other_gear = upgrades_activations(kernel(line), cases_.layers[one.second]) &&
                                 !upgrades_activations(kernel(i), cases_.layers[one.second]);
-        return !other_gear && !entry.on_request && entry.m_min <= 1 && entry.m_max == 0 && served_[i].count(one) != 0 &&
-               needs_no_more(kernel(i), kernel(line));
+        // A policy of equal bits leaves nothing to those that do not promise them.
+        const bool other_promise = kernel(line).contract.bits_same_for_any_m && !kernel(i).contract.bits_same_for_any_m;
+        return !other_gear && !other_promise && !entry.on_request && entry.m_min <= 1 && entry.m_max == 0 &&
+               served_[i].count(one) != 0 && needs_no_more(kernel(i), kernel(line));
       };
       size_t i = 0;
       while (i < line && !shadow(i)) ++i;

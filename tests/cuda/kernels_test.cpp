@@ -150,10 +150,14 @@ TEST(PrefillTactics, EveryOneGivesTheSameNumbers) {
       {&sm90_int4_w4a16_prefill, "int4 packed", 32},
       {&sm90_int4_w4a16_prefill, "awq", 128},
       {&sm90_int4_w4a16_prefill, "awq", 64},
-      {&sm90_int4_w4a16_prefill, "awq", 32}};
+      {&sm90_int4_w4a16_prefill, "awq", 32},
+      {&sm90_nvfp4_w4a4_prefill, "nvfp4 compressed-tensors", 16},
+      {&sm90_fp8_w8a8_prefill, "fp8 channel token", 0},
+      {&sm90_fp8_block_w8a8_prefill, "fp8 block", 128},
+      {&sm90_int8_w8a8_prefill, "int8 channel token", 0}};
   for (const auto& [kernel, scheme, group] : formats) {
     Named named = scheme_named(scheme);
-    named.scheme.weight.grouping.cols = group;
+    if (group > 0) named.scheme.weight.grouping.cols = group;
     const MadeLayer layer(named, {16 * 29 + 8, 40}, 2944, random());
     if (refuses(*kernel, layer.spec, gpu(), DType::bf16)) {
       EXPECT_NE(gpu().arch, "sm_90") << kernel->name;

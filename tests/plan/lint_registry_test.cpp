@@ -86,6 +86,9 @@ TEST(LintRegistry, EachRuleIsSeenWhereItIsBroken) {
   marlin.activation = ActivationUse::as_checkpoint;
   marlin.contract.archs = {"sm_90", "sm_120", "sm_121"};
   EXPECT_TRUE(found("reachable", "stub_native"));
+  native.contract.bits_same_for_any_m = true;
+  EXPECT_FALSE(found("reachable", "stub_native")) << "--batch-invariant takes it";
+  native.contract.bits_same_for_any_m = false;
   marlin.contract.k.multiple = 4096;
   EXPECT_FALSE(found("reachable", "stub_native")) << "it serves K that the other does not";
   marlin.contract.k.multiple = 1;

@@ -276,8 +276,7 @@ Kernel make_cuda_code_product(std::string_view name, CodeProduct product) {
   contract.verified = {"sm_90"};
   contract.targets = cuda::code_targets();
   kernel.bound_u = int8 ? 0x1p-24 : 0x1p-23;
-  // FP8 tensor cores align products to the largest of a sum and drop what lies 13 bits below it.
-  if (!int8) kernel.bound_product = 0x1p-9;
+  if (!int8) kernel.bound_product = kFp8SumLoss;
   kernel.workspace_bytes = product == CodeProduct::e4m3         ? code_workspace_of<CodeProduct::e4m3>
                            : product == CodeProduct::e4m3_block ? code_workspace_of<CodeProduct::e4m3_block>
                                                                 : code_workspace_of<CodeProduct::int8>;

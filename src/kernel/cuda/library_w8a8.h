@@ -11,6 +11,10 @@ enum class CodeProduct : uint8_t {
   int8         // int32 sums, scales of tokens and channels on them
 };
 
+// What sums of FP8 products may lose, as a part of the sum of their sizes: tensor cores align the products of a step to
+// the largest of them and of the sum so far, and drop what lies 13 bits below it.
+constexpr double kFp8SumLoss = 0x1p-9;
+
 // A kernel on code_rows. The caller adds families and what its contract restricts.
 Kernel make_cuda_code_product(std::string_view name, CodeProduct product);
 

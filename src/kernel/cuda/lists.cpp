@@ -16,8 +16,8 @@ constexpr std::string_view kDecode =
 constexpr std::string_view kPrefill =
     "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
 constexpr std::string_view kCodes =
-    "codes by codes from rows that are read once, all scales in the same kernel: for batches that do not fill a device";
-constexpr std::string_view kInvariant = "one order of sums for any M: what a policy of equal bits may take";
+    "codes by codes, all scales in the same kernel; on request until its times stand beside those of cuBLASLt";
+constexpr std::string_view kInvariant = "one order of sums for any M: what a policy of equal bits takes";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
 constexpr std::string_view kLibrary = "codes by codes at the full rate of 8-bit tensor cores; from 17 tokens on";
 constexpr std::string_view kBlockScaled =
@@ -39,8 +39,8 @@ std::vector<KernelList> cuda_lists() {
        Family::fp8_w8a8,
        {{&sm80_fp8_w8a8_stream, 1, 16, kDecode},
         {&sm90_fp8_w8a8_prefill, 17, 64, kCodes, true},
-        {&sm90_fp8_w8a8_invariant, 1, 0, kInvariant, true},
         {&sm89_fp8_w8a8_cublaslt, 1, 0, kLibrary},
+        {&sm90_fp8_w8a8_invariant, 1, 0, kInvariant},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
         {&sm80_fp8_w8a8_emulation, 1, 0, kBaseline},
         {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
@@ -49,8 +49,8 @@ std::vector<KernelList> cuda_lists() {
        Family::fp8_block_w8a8,
        {{&sm80_fp8_block_w8a8_stream, 1, 16, kDecode},
         {&sm90_fp8_block_w8a8_prefill, 17, 64, kCodes, true},
-        {&sm90_fp8_block_w8a8_invariant, 1, 0, kInvariant, true},
         {&sm90_fp8_block_w8a8_cublaslt, 1, 0, kLibrary},
+        {&sm90_fp8_block_w8a8_invariant, 1, 0, kInvariant},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
         {&sm80_fp8_block_w8a8_emulation, 1, 0, kBaseline},
         {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
@@ -67,17 +67,17 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::mxfp4,
        {{&sm80_mxfp4_stream, 1, 16, kDecode},
-        {&sm90_mxfp4_prefill, 17, 0, kPrefill, true},
+        {&sm90_mxfp4_prefill, 17, 0, kPrefill},
         {&sm80_mxfp4_emulation, 1, 0, kBaseline},
         {&sm80_fp4_emulation, 1, 0, kRest},
         kHostReference}},
       {cuda,
        Family::nvfp4_w4a4,
        {{&sm80_nvfp4_w4a4_stream, 1, 16, kDecode},
-        {&sm90_nvfp4_w4a4_prefill, 17, 0, kPrefill, true},
+        {&sm90_nvfp4_w4a4_prefill, 17, 0, kPrefill},
         {&sm100_nvfp4_w4a4_cublaslt, 1, 0, kBlockScaled},
         {&sm80_nvfp4_w4a16_stream, 1, 16, kUpgradedDevice},
-        {&sm90_nvfp4_w4a16_prefill, 17, 0, kUpgradedDevice, true},
+        {&sm90_nvfp4_w4a16_prefill, 17, 0, kUpgradedDevice},
         {&sm80_nvfp4_w4a4_emulation, 1, 0, kBaseline},
         {&sm80_nvfp4_w4a16_emulation, 1, 0, kUpgradedDevice},
         {&sm80_fp4_emulation, 1, 0, kRest},
@@ -85,7 +85,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::nvfp4_w4a16,
        {{&sm80_nvfp4_w4a16_stream, 1, 16, kDecode},
-        {&sm90_nvfp4_w4a16_prefill, 17, 0, kPrefill, true},
+        {&sm90_nvfp4_w4a16_prefill, 17, 0, kPrefill},
         {&sm80_nvfp4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_fp4_emulation, 1, 0, kRest},
         kHostReference}},
@@ -99,7 +99,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::mixed_precision,
        {{&sm80_int4_w4a16_stream, 1, 16, kDecode},
-        {&sm90_int4_w4a16_prefill, 17, 0, kPrefill, true},
+        {&sm90_int4_w4a16_prefill, 17, 0, kPrefill},
         {&sm80_int8_w8a16_stream, 1, 16, kDecode},
         {&sm80_int4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_mixed_precision_emulation, 1, 0, kRest},

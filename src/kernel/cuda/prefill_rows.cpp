@@ -171,10 +171,10 @@ Kernel make_cuda_prefill_rows(std::string_view name, CodeProduct product, bool i
   contract.zero_points = contract.act_order = contract.asymmetric_activations = false;
   contract.capture_safe = true;
   contract.bits_same_for_any_m = invariant;
+  contract.verified = {"sm_90"};
   contract.targets = cuda::code_targets();
   kernel.bound_u = int8 ? 0x1p-24 : 0x1p-23;
-  // FP8 tensor cores keep some 13 bits of a sum: 256 columns of products of one sign lose 5e-4 of it.
-  if (!int8) kernel.bound_product = 0x1p-11;
+  if (!int8) kernel.bound_product = kFp8SumLoss;
   kernel.workspace_bytes = product == CodeProduct::e4m3         ? prefill_rows_workspace<CodeProduct::e4m3>
                            : product == CodeProduct::e4m3_block ? prefill_rows_workspace<CodeProduct::e4m3_block>
                                                                 : prefill_rows_workspace<CodeProduct::int8>;

@@ -5,6 +5,7 @@
 
 #include "device/cuda.h"
 #include "kernel/case_run.h"
+#include "kernel/cuda/kernels.h"
 #include "kernel/cuda/stream_tactics.h"
 #include "kernel/schemes.h"
 
@@ -60,6 +61,40 @@ TEST(CudaLists, SomeKernelTakesEveryScheme) {
       takers += refuses(built(*entry.kernel), layer.spec, h200(), DType::bf16) ? 0 : 1;
     }
     EXPECT_GT(takers, 0) << scheme.name;
+  }
+}
+
+// Units keep scales of 16 bits: fp32 ones are the baseline's.
+TEST(CudaLists, Int4InUnitsRefusesScalesOfFp32) {
+  std::mt19937_64 random(3);
+  for (const Named& scheme : all_schemes()) {
+    if (std::string_view(scheme.name) != "int4 packed asymmetric") continue;
+    const MadeLayer layer(scheme, {64}, 256, random());
+    for (const Kernel* kernel : {&sm80_int4_w4a16_stream, &sm90_int4_w4a16_prefill}) {
+      const auto refusal = refuses(built(*kernel), layer.spec, h200(), DType::bf16);
+      ASSERT_TRUE(refusal) << kernel->name;
+      EXPECT_EQ(refusal->field, "scale_dtypes") << kernel->name;
+    }
+    return;
+  }
+  FAIL() << "no such scheme";
+}
+
+// Equal bits in every batch are had on the device, without a request: by one kernel for any number of tokens.
+TEST(CudaLists, EqualBitsInEveryBatchStayOnTheDevice) {
+  std::mt19937_64 random(4);
+  for (const Named& scheme : all_schemes()) {
+    const std::string_view named = scheme.name;
+    if (named != "fp8 channel token" && named != "fp8 block") continue;
+    const MadeLayer layer(scheme, {256}, 512, random());
+    std::string_view first;
+    for (const ListEntry& entry : builtin_registry().find(Platform::cuda, scheme.family)->entries) {
+      const Kernel kernel = built(*entry.kernel);
+      if (!first.empty() || entry.on_request || !kernel.contract.bits_same_for_any_m || kernel.contract.m.max != 0)
+        continue;
+      if (!refuses(kernel, layer.spec, h200(), DType::bf16)) first = entry.kernel->name;
+    }
+    EXPECT_EQ(first, named == "fp8 block" ? "sm90_fp8_block_w8a8_invariant" : "sm90_fp8_w8a8_invariant");
   }
 }
 

@@ -1,9 +1,14 @@
 // The prefill kernel's schedule and choice of tactics, without a GPU.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <iostream>
+#include <random>
 #include <set>
 #include <vector>
 
+#include "format/e4m3.h"
+#include "kernel/cuda/kernels.h"
 #include "kernel/cuda/prefill_tactics.h"
 #include "kernel/cuda/stage/prefill_work.h"
 
@@ -123,6 +128,49 @@ TEST(PrefillTactics, ChoicesAreThoseThatWereMeasured) {
   cuda::PrefillTable rare;
   rare.rare = true;
   EXPECT_TRUE(chosen(rare, 4096, 4096, 64).everywhere);
+}
+
+// a . b as FP8 tensor cores add: 32 products a step, aligned to the largest of them and of the sum so far, without what
+// lies 13 bits below it.
+double tensor_core_sum(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t step = 0; step < a.size(); step += 32) {
+    int largest = sum == 0 ? -100 : std::ilogb(sum);
+    for (size_t i = step; i < step + 32; ++i) {
+      if (a[i] * b[i] != 0) largest = std::max(largest, std::ilogb(a[i]) + std::ilogb(b[i]));
+    }
+    const double unit = std::ldexp(1.0, largest - 13);
+    sum = std::trunc(sum / unit) * unit;
+    for (size_t i = step; i < step + 32; ++i) sum += std::trunc(a[i] * b[i] / unit) * unit;
+  }
+  return sum;
+}
+
+// Weights of any code and tokens with outliers, so that one product may dwarf the rest of the 256 columns.
+TEST(PrefillSums, WhatTensorCoresDropIsWithinTheBound) {
+  const uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  double worst = 0;
+  for (int row = 0; row < 4000; ++row) {
+    std::vector<double> x(256), w(256);
+    double exact = 0, magnitude = 0;
+    for (size_t k = 0; k < 256; ++k) {
+      const float value = normal(random) * (random() % 64 == 0 ? 60.0f : 4.0f);
+      x[k] = format::decode_e4m3(format::encode_e4m3(value));
+      auto code = static_cast<uint8_t>(random());
+      if ((code & 0x7f) == 0x7f) code ^= 1;  // NaN
+      w[k] = format::decode_e4m3(code);
+      exact += x[k] * w[k];
+      magnitude += std::fabs(x[k] * w[k]);
+    }
+    worst = std::max(worst, std::fabs(tensor_core_sum(x, w) - exact) / magnitude);
+  }
+  EXPECT_GT(worst, 0x1p-13);
+  for (const Kernel* kernel : {&sm90_fp8_w8a8_prefill, &sm90_fp8_w8a8_invariant, &sm90_fp8_block_w8a8_prefill,
+                               &sm90_fp8_block_w8a8_invariant, &sm89_fp8_w8a8_cublaslt})
+    EXPECT_LE(worst, kernel->bound_product) << kernel->name;
 }
 
 TEST(PrefillTactics, NamesFindThemselves) {
