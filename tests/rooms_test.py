@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which room may open which door: reads the #include lines of src/, include/, cli/ and fails on an arrow that is not in the table.
+"""Which room may open which door: reads the #include lines of src/, include/, cli/, c/, python/ and fails on an arrow that is not in the table.
 
 A room may include its own headers, its page of include/gearshift, and those of the rooms in its row. `pages` are rooms whose
 public page alone is open. Usage: rooms_test.py [ROOT]
@@ -27,6 +27,9 @@ DOORS = {
     "quantize": ({"base", "format", "checkpoint", "layer"}, set()),
     "pipeline": ({"base", "format", "device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe", "measure", "quantize"}, {"routing"}),
     "report": ({"base"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe", "measure", "quantize", "pipeline"}),
+    "gearshift": (set(), set()),
+    "python": ({"gearshift"}, set()),
+    "c": ({"base", "report", "gearshift"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe", "measure", "quantize", "pipeline"}),
     "cli": ({"base", "report"}, {"device", "checkpoint", "layer", "kernel", "store", "plan", "prepare", "run", "moe", "measure", "quantize", "pipeline"}),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
@@ -62,7 +65,7 @@ def violations(path, text):
 
 
 def main() -> int:
-    files = [os.path.join(folder, name) for top in ("src", "include", "cli")
+    files = [os.path.join(folder, name) for top in ("src", "include", "cli", "c", "python")
              for folder, _, names in os.walk(os.path.join(ROOT, top)) for name in names if name.endswith((".h", ".cpp", ".inc"))]
     unknown = {room_of(f) for f in files} - set(DOORS)
     if unknown:

@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 
 #include "gearshift/measure.h"
 #include "gearshift/plan.h"
@@ -81,16 +83,61 @@ std::string find_config_file(const Environment& environment);
 Result<Options> with_config_file(Options given, const std::string& path);
 // given (a call's over the command line's) over environment over file.
 Result<Options> complete_options(Options given, const Environment& environment);
+// What a verb hears of environment and file, which speak to all verbs: the options that it has. The doctor looks at
+// all.
+Options heard_by(Verb verb, Options options);
 // Every option that has a default, with its value: those of `options` first, the defaults where it is silent.
 Options effective_options(const Options& options);
 // GEARSHIFT_ variables among `variables` that no option has, each with near names.
 std::vector<std::string> unknown_variables(const std::vector<std::string>& variables);
 
-// Called with finished and total steps and what is being worked on; nullptr: no progress.
+// Called with finished and total steps and what is being worked on; nullptr: no progress. It may throw to stop the work:
+// nothing half done is left behind, and what was measured so far is kept.
 using Progress = std::function<void(size_t done, size_t total, std::string_view what)>;
 
 // Reads headers only. Errors: those of Checkpoint::open, read_layers and make_plan; usage for options.
 Result<Plan> plan_model(const std::string& model, const Options& options);
+
+// ---- layers to call -------------------------------------------------------------------------------------------------
+
+// One linear layer, or the experts of one, with packed weights and proven kernels: what run() of run.h takes. It keeps
+// all that its kernels read; const use from many threads is safe as long as each call brings a workspace of its own.
+struct ReadyLayer {
+  ReadyLayer() = default;
+  ReadyLayer(const ReadyLayer&) = delete;  // `prepared` points at `plan`
+  ReadyLayer& operator=(const ReadyLayer&) = delete;
+
+  Checkpoint checkpoint;
+  Plan plan;  // of this layer alone, after any quarantine
+  PreparedLayer prepared;
+  int threads = 1;
+  std::vector<Quarantine> quarantined;  // kernels that the plan had chosen, and that were wrong
+};
+
+// An opened model, its plan, and its layers on demand.
+class Model {
+ public:
+  // Reads headers only. Errors: those of plan_model.
+  static Result<Model> open(const std::string& path, const Options& options);
+  // The same for a checkpoint in memory. Its kernels are launched without a child process, which could not open it.
+  static Result<Model> open(const Checkpoint& checkpoint, const Options& options);
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  const Plan& plan() const;
+  // Prepares a row of the plan, or a module of a fused row, and proves its kernels at the edges of their ranges and the
+  // batch sizes of the plan. What fails is quarantined, and the next kernel takes its place. `dtype`: of x and y;
+  // nullopt: the plan's. Callable from many threads, which take turns. Errors: usage (no such layer, a device that is
+  // not here), damaged_checkpoint, runtime (memory), and those of planning.
+  Result<std::unique_ptr<const ReadyLayer>> load(const std::string& layer,
+                                                 std::optional<DType> dtype = std::nullopt) const;
+
+ private:
+  struct State;
+  explicit Model(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 struct StackTime {
   int64_t m = 0;

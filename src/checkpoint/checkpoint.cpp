@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "checkpoint/locate.h"
 #include "base/mapped_file.h"
+#include "checkpoint/in_memory.h"
 #include "checkpoint/safetensors.h"
 
 namespace gearshift {
@@ -44,7 +45,8 @@ Result<std::map<std::string, std::string, std::less<>>> read_side_files(const Ch
 struct Checkpoint::State {
   std::string path;
   std::vector<CheckpointFile> files;
-  std::vector<MappedFile> mappings;  // of `files`, one each
+  std::vector<MappedFile> mappings;  // of `files`, one each; none for a checkpoint in memory
+  std::vector<uint8_t> memory;       // the data of such a one
   std::vector<TensorInfo> tensors;
   std::map<std::string, std::string, std::less<>> side_files;
 
@@ -112,6 +114,22 @@ struct Checkpoint::State {
 };
 
 Result<Checkpoint> Checkpoint::open(const std::string& path) {
+  if (const std::unique_ptr<MemoryFiles> given = take_memory_files()) {
+    auto in_memory = std::make_shared<State>();
+    in_memory->path = given->label;
+    in_memory->files.push_back({given->label, true});
+    in_memory->tensors = std::move(given->tensors);
+    in_memory->memory = std::move(given->data);
+    in_memory->side_files = std::move(given->side_files);
+    if (Result<void> sorted = in_memory->sort_tensors(); !sorted.ok()) {
+      ErrorInfo error = sorted.error();
+      error.code = ErrorCode::usage;
+      return error;
+    }
+    Checkpoint checkpoint;
+    checkpoint.state_ = std::move(in_memory);
+    return checkpoint;
+  }
   GEARSHIFT_TRY(const CheckpointLocation location, locate_checkpoint(path));
   auto state = std::make_shared<State>();
   state->path = path;
@@ -150,7 +168,7 @@ Result<ByteView> Checkpoint::bytes(const TensorInfo& tensor) const {
     return refuse(state_->files[file].path, "a file that ends right after its header", "the tensor's data",
                   "get the whole file; a header alone is enough to plan, not to run");
   }
-  const ByteView all = state_->mappings[file].bytes();
+  const ByteView all = state_->mappings.empty() ? ByteView(state_->memory) : state_->mappings[file].bytes();
   if (tensor.offset > all.size() || tensor.bytes > all.size() - tensor.offset) {
     return refuse(state_->files[file].path, fmt::format("{} bytes from byte {} on", tensor.bytes, tensor.offset),
                   fmt::format("a range inside the {} bytes of the file", all.size()), "");

@@ -56,6 +56,16 @@ Result<Options> complete_options(Options given, const Environment& environment) 
   return over(std::move(options), store);
 }
 
+Options heard_by(Verb verb, Options options) {
+  if (verb == kDoctor) return options;
+  for (auto option = options.begin(); option != options.end();) {
+    const OptionSpec* spec = find_option(option->first);
+    const bool other = spec != nullptr && spec->verbs != 0 && (spec->verbs & verb) == 0;
+    option = other ? options.erase(option) : std::next(option);
+  }
+  return options;
+}
+
 Options effective_options(const Options& options) {
   Options defaults;
   for (const OptionSpec& spec : all_options()) {

@@ -8,6 +8,37 @@
 
 namespace gearshift {
 
+Quarantine quarantine_of(const LayerPlan& plan, const ProofFailure& failure, DType dtype) {
+  const PlannedRange& range = range_for(*plan.decision, failure.m);
+  Quarantine quarantine;
+  quarantine.kernel = range.kernel->name;
+  quarantine.kernel_version = range.kernel->version;
+  quarantine.layer_class = plan.decision->layer_class;
+  quarantine.dtype = name(dtype);
+  quarantine.m_min = range.m_min;
+  quarantine.m_max = range.m_max;
+  quarantine.reason = fmt::format("{} (layer {}, m = {})", failure.what, plan.layer.name, failure.m);
+  quarantine.tactic = range.tactic;
+  return quarantine;
+}
+
+Result<void> impose(Session& session, const Quarantine& wrong, const Kernel& kernel) {
+  for (const Quarantine& known : session.found_wrong) {
+    if (known.kernel != wrong.kernel || known.tactic != wrong.tactic || known.layer_class != wrong.layer_class ||
+        known.dtype != wrong.dtype || known.m_min != wrong.m_min)
+      continue;
+    ErrorInfo error;
+    error.code = ErrorCode::self_check;
+    error.subject = fmt::format("kernel {}", wrong.kernel);
+    error.found = wrong.reason;
+    error.wanted = "a healthy kernel in its place";
+    error.hint = "it stayed in the plan although it is quarantined; please report this";
+    return error;
+  }
+  session.quarantine(wrong, kernel, fmt::format("seed {}", session.settings().seed));
+  return {};
+}
+
 std::optional<ProofFailure> Prover::prove_at(const Kernel& kernel, const PreparedLayer& layer, int64_t expert,
                                              const std::vector<int64_t>& sizes, Judge& judge, std::string_view tactic) {
   const std::string& layer_class = layer.plan->decision->layer_class;

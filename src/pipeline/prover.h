@@ -15,6 +15,11 @@ struct ProofFailure {
   std::string what;
 };
 
+// What a failure means for the range of the plan that serves its batch size.
+Quarantine quarantine_of(const LayerPlan& plan, const ProofFailure& failure, DType dtype);
+// Takes the kernel out of plans made from now on. Error self_check where it had been taken out before.
+Result<void> impose(Session& session, const Quarantine& wrong, const Kernel& kernel);
+
 class Prover {
  public:
   // `isolation` may be empty: everything is launched here. Both must outlive the prover.

@@ -135,7 +135,7 @@ std::optional<Quarantine> Runner::launch_class(const LayerPlan& plan) {
   for (const PlannedRange& range : plan.decision->ranges) {
     const std::vector<int64_t> sizes = probe_sizes(range.m_min, range.m_max, plan_->policy.batch);
     if (const auto failure = prover_.launch_apart(*range.kernel, plan, sizes, range.tactic))
-      return quarantine_of(plan, range.m_min, failure->what);
+      return quarantine_of(plan, {range.m_min, failure->what}, session_.dtype());
   }
   return std::nullopt;
 }
@@ -145,7 +145,7 @@ std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, int
   for (const PlannedRange& range : plan.decision->ranges) {
     const std::vector<int64_t> sizes = probe_sizes(range.m_min, range.m_max, plan_->policy.batch);
     if (const auto failure = prover_.prove_at(*range.kernel, prepared, expert, sizes, judge, range.tactic))
-      return quarantine_of(plan, failure->m, failure->what);
+      return quarantine_of(plan, *failure, session_.dtype());
   }
   return std::nullopt;
 }
@@ -171,7 +171,7 @@ Result<std::optional<Quarantine>> Runner::measure(const RunJob& job, const Prepa
     }
     const ConstMatrix x = job.x ? job.x->view() : std::as_const(made_up).view();
     GEARSHIFT_TRY(const Cell cell, run_cell(prepared, x, job.x ? judge_of_input : judge, threads, expert));
-    if (!cell.comparison.ok) return std::optional(quarantine_of(plan, m, cell.comparison.failure));
+    if (!cell.comparison.ok) return std::optional(quarantine_of(plan, {m, cell.comparison.failure}, session_.dtype()));
 
     if (expert == job.expert_begin) {
       const PlannedRange& range = range_for(*plan.decision, std::max<int64_t>(1, m));
@@ -195,38 +195,12 @@ Result<std::optional<Quarantine>> Runner::measure(const RunJob& job, const Prepa
   return std::optional<Quarantine>();
 }
 
-Quarantine Runner::quarantine_of(const LayerPlan& plan, int64_t m, const std::string& failure) const {
-  const PlannedRange& range = range_for(*plan.decision, m);
-  Quarantine quarantine;
-  quarantine.kernel = range.kernel->name;
-  quarantine.kernel_version = range.kernel->version;
-  quarantine.layer_class = plan.decision->layer_class;
-  quarantine.dtype = name(session_.dtype());
-  quarantine.m_min = range.m_min;
-  quarantine.m_max = range.m_max;
-  quarantine.reason = fmt::format("{} (layer {}, m = {})", failure, plan.layer.name, m);
-  quarantine.tactic = range.tactic;
-  return quarantine;
-}
-
 Result<void> Runner::impose(const Quarantine& quarantine) {
-  for (const Quarantine& known : session_.found_wrong) {
-    if (known.kernel != quarantine.kernel || known.tactic != quarantine.tactic ||
-        known.layer_class != quarantine.layer_class || known.m_min != quarantine.m_min)
-      continue;
-    ErrorInfo error;
-    error.code = ErrorCode::self_check;
-    error.subject = fmt::format("kernel {}", quarantine.kernel);
-    error.found = quarantine.reason;
-    error.wanted = "a healthy kernel in its place";
-    error.hint = "it stayed in the plan although it is quarantined; please report this";
-    return error;
-  }
   const PlannedRange* range = nullptr;
   for (const LayerPlan& row : plan_->layers) {
     if (row.decision->layer_class == quarantine.layer_class) range = &range_for(*row.decision, quarantine.m_min);
   }
-  session_.quarantine(quarantine, *range->kernel, fmt::format("seed {}", session_.settings().seed));
+  GEARSHIFT_CHECK(gearshift::impose(session_, quarantine, *range->kernel));
   GEARSHIFT_TRY(Plan plan, session_.plan(registry_));
   plan_ = std::make_unique<const Plan>(std::move(plan));
   return {};

@@ -35,7 +35,6 @@ class Runner {
   Result<std::optional<Quarantine>> measure(const RunJob& job, const PreparedLayer& prepared, int64_t expert,
                                             Judge& judge, Done& done);
   Result<void> impose(const Quarantine& quarantine);
-  Quarantine quarantine_of(const LayerPlan& plan, int64_t m, const std::string& failure) const;
   Result<void> write_output(const std::vector<RunJob>& jobs, const std::vector<Done>& done) const;
 
   Session& session_;

@@ -98,6 +98,15 @@ ErrorInfo unknown_layer(std::string_view option, std::string_view word, const st
 }
 
 Result<Session> Session::open(const std::string& model, const Options& options) {
+  return open_with(options, model, [&model] { return Checkpoint::open(model); });
+}
+
+Result<Session> Session::open(Checkpoint checkpoint, const Options& options) {
+  return open_with(options, checkpoint.path(), [&checkpoint] { return Result<Checkpoint>(std::move(checkpoint)); });
+}
+
+Result<Session> Session::open_with(const Options& options, const std::string& model,
+                                   const std::function<Result<Checkpoint>()>& checkpoint) {
   Session session;
   session.options_ = options;
   session.model_path_ = model;
@@ -119,7 +128,7 @@ Result<Session> Session::open(const std::string& model, const Options& options) 
   if (!settings.plugins.empty() && settings.registry == "gearshift") {
     GEARSHIFT_TRY(session.registry_, with_plugins(session.registry_, settings.plugins));
   }
-  GEARSHIFT_TRY(session.checkpoint_, Checkpoint::open(model));
+  GEARSHIFT_TRY(session.checkpoint_, checkpoint());
   std::vector<LayerSpec> rows;
   if (settings.fuse) {
     GEARSHIFT_TRY(FusedLayers fused, read_fused_layers(session.checkpoint_, !settings.layers.empty()));
@@ -171,6 +180,21 @@ Result<Plan> Session::plan(const Registry& registry, const std::string& selectio
   plan.notes = notes_;
   plan.notes.insert(plan.notes.end(), file_.warnings().begin(), file_.warnings().end());
   return plan;
+}
+
+Result<void> Session::settle_column_order(size_t row) {
+  bool& ordered = rows_[row].scheme.weight.act_order;
+  if (ordered) {
+    GEARSHIFT_TRY(ordered, is_out_of_order(checkpoint_, rows_[row]));
+  }
+  return {};
+}
+
+// The child process that launches kernels reads options: it must hear of it, too.
+void Session::set_dtype(DType dtype) {
+  settings_.policy.dtype = dtype;
+  const char* word = dtype == DType::f32 ? "fp32" : dtype == DType::f16 ? "fp16" : "bf16";
+  options_["dtype"] = {{word}, "call", ""};
 }
 
 Result<Plan> Session::plan_shards(int64_t tp) const {
@@ -323,11 +347,7 @@ Result<void> Session::require_memory(const Plan& plan) const {
 }
 
 Result<void> Session::settle_column_orders() {
-  for (LayerSpec& row : rows_) {
-    bool& ordered = row.scheme.weight.act_order;
-    if (!ordered) continue;
-    GEARSHIFT_TRY(ordered, is_out_of_order(checkpoint_, row));
-  }
+  for (size_t row = 0; row < rows_.size(); ++row) GEARSHIFT_CHECK(settle_column_order(row));
   return {};
 }
 

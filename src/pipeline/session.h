@@ -11,6 +11,7 @@ class Session {
  public:
   // Opens the model, reads its layers, fuses and filters them, and finds the device. Reads headers only.
   static Result<Session> open(const std::string& model, const Options& options);
+  static Result<Session> open(Checkpoint checkpoint, const Options& options);
 
   // The plan under what `store` knows now. Equal stores give equal plans.
   Result<Plan> plan() const { return plan(registry_); }
@@ -35,6 +36,7 @@ class Session {
   // Rows whose configuration announces an activation order, and whose stored index then puts every column where it
   // would be without one, lose it: a plan made afterwards may give them kernels that know none.
   Result<void> settle_column_orders();
+  Result<void> settle_column_order(size_t row);
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const Settings& settings() const { return settings_; }
@@ -69,8 +71,13 @@ class Session {
   const std::string& model() const { return model_path_; }
   // Batch sizes of the policy; an input file sets its own.
   void set_batch(std::vector<int64_t> batch) { settings_.policy.batch = std::move(batch); }
+  // Of activations and outputs, instead of what options or checkpoint say.
+  void set_dtype(DType dtype);
 
  private:
+  // Options are read before the checkpoint is opened.
+  static Result<Session> open_with(const Options& options, const std::string& model,
+                                   const std::function<Result<Checkpoint>()>& checkpoint);
   PlanRequest request(const Registry& registry, int64_t tp) const;
   // Usage error where a file to write is one that is read, or the other one that is written.
   Result<void> check_targets() const;

@@ -96,16 +96,7 @@ Result<void> Verifier::verify_layer(size_t index, bool first_of_class, VerifyRep
     replanned = *std::move(plan);
   }
   const LayerPlan& plan = replanned ? replanned->layers[0] : planned;
-  if (is_divided(plan.layer)) {
-    // A new plan may fill the shards up differently.
-    const std::vector<Verdict>& candidates = plan.decision->candidates;
-    std::erase_if(alive, [&](const Kernel* kernel) {
-      return std::any_of(candidates.begin(), candidates.end(), [&](const Verdict& candidate) {
-        return candidate.kernel == kernel && candidate.kind == VerdictKind::rejected;
-      });
-    });
-    return verify_shards(plan, alive, first_of_class, report);
-  }
+  if (is_divided(plan.layer)) return verify_shards(plan, alive, first_of_class, report);
   GEARSHIFT_TRY(PreparedLayer prepared, prepare(session_.checkpoint(), plan, session_.threads()));
   notes_.add(prepared);
   return verify_prepared(prepared, alive, first_of_class, "", report);
