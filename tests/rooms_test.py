@@ -19,7 +19,7 @@ DOORS = {
     "gearshift_plugin": (set(), set()),
     "routing": ({"base"}, {"checkpoint"}),  # a page of layer that kernels do not see
     "store": ({"base"}, {"layer"}),
-    "plan": ({"base", "format", "device", "layer", "kernel", "store"}, set()),
+    "plan": ({"base", "format", "device", "layer", "kernel", "store"}, {"routing"}),
     "prepare": ({"base", "format", "device", "checkpoint", "layer", "kernel", "plan"}, {"store"}),
     "run": ({"base", "format", "device", "checkpoint", "layer", "kernel", "plan", "prepare"}, {"store"}),
     "moe": ({"base", "format", "device", "checkpoint", "layer", "kernel", "plan", "prepare", "run"}, {"store", "routing"}),

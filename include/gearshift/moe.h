@@ -66,7 +66,7 @@ class ExpertBlock {
 
 // One item of a grouped call: a range of one expert's tokens times a range of its rows.
 struct ExpertTile {
-  const Kernel* kernel = nullptr;
+  const PlannedRange* range = nullptr;  // whose kernel runs it
   int64_t expert = 0;
   int64_t row = 0, rows = 0;    // among the sorted tokens
   int64_t part = -1;            // -1: every row of the expert
@@ -77,6 +77,7 @@ struct ExpertTile {
 // a time.
 class ExpertScratch {
  public:
+  ExpertScratch() = default;
   // Error runtime: not enough memory.
   static Result<ExpertScratch> make(const ExpertBlock& block, int64_t tokens, int64_t top_k, DType dtype, int threads);
 

@@ -8,6 +8,7 @@
 #include "gearshift/device.h"
 #include "gearshift/kernel.h"
 #include "gearshift/layer.h"
+#include "gearshift/routing.h"
 #include "gearshift/store.h"
 
 namespace gearshift {
@@ -87,7 +88,10 @@ struct PlanFallback {
 // Shared by all layers of one class under one request.
 struct Decision {
   std::string layer_class;
-  std::vector<PlannedRange> ranges;           // cover 1..infinity without gap or overlap
+  std::vector<PlannedRange> ranges;           // by rows of one call; cover 1..infinity without gap or overlap
+  // Of expert rows whose routing is known: the same as batches of tokens, by the rows that an expert can expect of them.
+  std::vector<PlannedRange> token_ranges;
+  const std::vector<PlannedRange>& by_batch() const { return token_ranges.empty() ? ranges : token_ranges; }
   std::vector<Verdict> candidates;            // every registered one, list order
   std::optional<PlanFallback> fallback;
   // the range that departs most from the checkpoint
@@ -143,6 +147,7 @@ struct Plan {
   std::vector<std::string> unused;  // names and patterns of the policy that touched nothing
   std::vector<PolicyOrigin> origins;  // filled by who read the options; no part of the hash
   std::vector<LayerPlan> layers;
+  ExpertRouting routing;       // of the expert rows
   std::vector<Warning> warnings;
   std::vector<std::string> skipped;
   std::vector<std::string> notes;   // about the store: what could not be used, and why
@@ -158,6 +163,7 @@ struct PlanRequest {
   const ModelLayers* model = nullptr;
   std::vector<LayerSpec> layers;   // the rows: fused or not, filtered or not
   std::string model_path;
+  ExpertRouting routing;           // of the expert rows
   DeviceProfile device;
   Policy policy;
   const Registry* registry = nullptr;

@@ -27,9 +27,17 @@ struct ExpertRouting {
 // Reads config.json. Errors: damaged_checkpoint.
 Result<ExpertRouting> read_routing(const Checkpoint& checkpoint);
 
+// What an expert can expect of a batch under uniform routing: M * top_k / routed. REQUIRES: known().
+inline double tokens_per_expert(const ExpertRouting& routing, int64_t batch) {
+  return static_cast<double>(batch) * static_cast<double>(routing.top_k) / static_cast<double>(routing.routed);
+}
+
 // Tokens of a batch -> rows that one expert can expect of it under uniform routing, M * top_k / routed rounded up; M
 // itself where routing is unknown.
 int64_t expected_rows(const ExpertRouting& routing, int64_t batch);
+// The most rows whose batch is at most `batch`: rows_within(batch_of_rows(r)) == r. 0: an expert with one row already
+// belongs to a larger batch.
+int64_t rows_within(const ExpertRouting& routing, int64_t batch);
 // The inverse: the batch in which an expert expects `rows` rows, rounded down. Grows with `rows` without exception.
 int64_t batch_of_rows(const ExpertRouting& routing, int64_t rows);
 

@@ -34,7 +34,8 @@ ExpertFunction::Kind kind_of_word(const std::string& word) {
 }
 
 // gpt-oss states silu and means gate * sigmoid(1.702 gate) * (up + 1), both clamped; MiniMax-M3 calls that swigluoai. A
-// limit alone (DeepSeek-V4) clamps and changes nothing else. Silent configs mean silu, the default of mixtures of experts.
+// limit alone (DeepSeek-V4) clamps and changes nothing else. Silent configs mean silu, the default of mixtures of
+// experts.
 ExpertFunction function_of(const ModelConfig& config) {
   ExpertFunction function;
   std::string word;
@@ -95,6 +96,13 @@ int64_t expected_rows(const ExpertRouting& routing, int64_t batch) {
   if (!scales(routing, batch)) return batch;
   const int64_t rest = batch % routing.routed * routing.top_k;
   return batch / routing.routed * routing.top_k + (rest + routing.routed - 1) / routing.routed;
+}
+
+int64_t rows_within(const ExpertRouting& routing, int64_t batch) {
+  if (!scales(routing, batch)) return batch;
+  // The largest r with r * routed < (batch + 1) * top_k.
+  const int64_t next = batch + 1, rest = next % routing.routed * routing.top_k;
+  return next / routing.routed * routing.top_k + (rest + routing.routed - 1) / routing.routed - 1;
 }
 
 int64_t batch_of_rows(const ExpertRouting& routing, int64_t rows) {

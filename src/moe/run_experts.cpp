@@ -133,12 +133,13 @@ void ExpertRun::run_whole(int which, const ExpertTile& tile, int threads) const 
   const PreparedLayer& layer = *block_.projection(which).layer;
   RunArgs args;
   args.weights = &layer.weights[static_cast<size_t>(tile.expert)];
-  args.packed = layer.packed_for(*tile.kernel, tile.expert);
+  args.packed = layer.packed_for(*tile.range->kernel, tile.expert);
   args.x = input(which, tile.row, tile.rows);
   args.y = output(which, tile.row, tile.rows);
   args.threads = threads;
+  args.tactic = tile.range->tactic;
   args.workspace = {s_.workspace_, static_cast<size_t>(s_.whole_workspace_bytes_)};
-  tile.kernel->run(args);
+  tile.range->kernel->run(args);
 }
 
 void ExpertRun::run_tile(int which, const ExpertTile& tile, int thread) const {
@@ -147,10 +148,11 @@ void ExpertRun::run_tile(int which, const ExpertTile& tile, int thread) const {
   const LayerWeights& weights = layer.weights[static_cast<size_t>(tile.expert)];
   RunArgs args;
   args.weights = &weights;
-  args.packed = layer.packed_for(*tile.kernel, tile.expert);
+  args.packed = layer.packed_for(*tile.range->kernel, tile.expert);
   args.x = input(which, tile.row, tile.rows);
   args.y = output(which, tile.row, tile.rows);
   args.threads = 1;
+  args.tactic = tile.range->tactic;
   args.workspace = {s_.workspace_ + thread * s_.workspace_bytes_, static_cast<size_t>(s_.workspace_bytes_)};
   if (tile.part >= 0) {
     const auto part = static_cast<size_t>(tile.part);
@@ -165,12 +167,12 @@ void ExpertRun::run_tile(int which, const ExpertTile& tile, int thread) const {
           rows.bias.subspan(static_cast<size_t>(tile.from) * element, static_cast<size_t>(tile.count) * element);
     }
     args.weights = &slice;
-    args.packed += *row_offset(*tile.kernel->layout, weights, part, tile.from);
+    args.packed += *row_offset(*tile.range->kernel->layout, weights, part, tile.from);
     args.y.data =
         static_cast<uint8_t*>(args.y.data) + output_column(weights, part, tile.from) * bytes_of_element(args.y.dtype);
     args.y.cols = tile.count;
   }
-  tile.kernel->run(args);
+  tile.range->kernel->run(args);
 }
 
 void ExpertRun::gather() const {
@@ -260,8 +262,8 @@ void ExpertRun::run_one_by_one() {
     for (int64_t e = 0; e < block_.experts(); ++e) {
       const int64_t rows = s_.sorted_.rows_of(e);
       if (rows == 0) continue;
-      const Kernel& kernel = kernel_for_rows(*block_.projection(which).layer->plan, rows);
-      run_whole(which, {&kernel, e, s_.sorted_.first[static_cast<size_t>(e)], rows, -1, 0, 0}, threads_);
+      const PlannedRange& range = range_for(*block_.projection(which).layer->plan->decision, rows);
+      run_whole(which, {&range, e, s_.sorted_.first[static_cast<size_t>(e)], rows, -1, 0, 0}, threads_);
     }
     if (which == 1) break;
 #pragma omp parallel num_threads(threads_)

@@ -19,8 +19,6 @@ int64_t chunks_of(const ExpertBlock::Projection& projection, int64_t rows) {
 
 }  // namespace
 
-const Kernel& kernel_for_rows(const LayerPlan& plan, int64_t rows) { return *range_for(*plan.decision, rows).kernel; }
-
 int64_t most_tiles(const ExpertBlock::Projection& projection, int64_t experts, int64_t entries, int threads) {
   const int64_t whole = std::min(experts, entries) + entries / kTileTokens + 1;
   return kTilesPerThread * threads + whole * (2 + static_cast<int64_t>(projection.parts.size()));
@@ -43,10 +41,10 @@ int64_t make_tiles(const ExpertBlock::Projection& projection, const SortedTokens
   for (int64_t e = 0; e < experts; ++e) {
     const int64_t rows = sorted.rows_of(e);
     if (rows == 0) continue;
-    const Kernel& kernel = kernel_for_rows(plan, rows);
+    const PlannedRange& range = range_for(*plan.decision, rows);
     const int64_t chunks = chunks_of(projection, rows), each = (rows + chunks - 1) / chunks;
     for (int64_t at = 0; at < rows; at += each) {
-      ExpertTile tile{&kernel, e, sorted.first[static_cast<size_t>(e)] + at, std::min(each, rows - at), -1, 0, 0};
+      ExpertTile tile{&range, e, sorted.first[static_cast<size_t>(e)] + at, std::min(each, rows - at), -1, 0, 0};
       if (!divide) {
         tiles[static_cast<size_t>(count++)] = tile;
         continue;

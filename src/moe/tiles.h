@@ -16,7 +16,4 @@ int64_t most_tiles(const ExpertBlock::Projection& projection, int64_t experts, i
 int64_t make_tiles(const ExpertBlock::Projection& projection, const SortedTokens& sorted, int threads,
                    std::span<ExpertTile> tiles);
 
-// The kernel for an expert that got `rows` rows.
-const Kernel& kernel_for_rows(const LayerPlan& plan, int64_t rows);
-
 }  // namespace gearshift

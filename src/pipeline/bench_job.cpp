@@ -29,9 +29,12 @@ int weight_of_source(const Options& options, const std::string& name) {
 
 // Of --shape and --model the one that was said closer to the call counts.
 Result<bool> wants_model(const Options& options, const Settings& settings) {
-  const bool model = !settings.model.empty(), shapes = !settings.shapes.empty();
+  const bool model = !settings.model.empty(), shapes = !settings.shapes.empty(), moe = !settings.moe_shapes.empty();
+  if (moe && (model || shapes))
+    return bench_usage("--moe", model ? "--model beside it" : "--shape beside it", "one of the two");
+  if (moe) return false;
   if (!model && !shapes)
-    return bench_usage("bench", "nothing to time", "--shape N,K or --model DIR",
+    return bench_usage("bench", "nothing to time", "--shape N,K, --moe E,TOPK,N,K or --model DIR",
                        "for example --shape 4096,4096 --family nvfp4_w4a4");
   if (!model || !shapes) return model;
   const int of_model = weight_of_source(options, "model"), of_shapes = weight_of_source(options, "shape");
@@ -66,9 +69,9 @@ Result<std::vector<Scheme>> schemes_of(const Settings& settings) {
 }
 
 Result<void> add_shapes(BenchJob& job) {
-  GEARSHIFT_TRY(const std::vector<Scheme> schemes, schemes_of(job.settings));
+  GEARSHIFT_TRY(job.schemes, schemes_of(job.settings));
   for (const auto& [n, k] : job.settings.shapes) {
-    for (const Scheme& scheme : schemes) {
+    for (const Scheme& scheme : job.schemes) {
       BenchTarget target{made_up_spec(scheme, {n}, k, false, job.settings.policy.dtype), 1};
       target.layer.name = fmt::format("{},{} {}", n, k, scheme_name(scheme));
       job.targets.push_back(std::move(target));

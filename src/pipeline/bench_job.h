@@ -18,6 +18,7 @@ struct BenchJob {
   ModelLayers model;
   std::string model_path;  // "" for given shapes
   std::vector<BenchTarget> targets;
+  std::vector<Scheme> schemes;  // of made-up layers
 
   int threads() const { return settings.policy.threads; }
 };

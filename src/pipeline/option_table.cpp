@@ -67,7 +67,9 @@ constexpr std::array kOptionTable = {
     OptionSpec{"explain", "", "NAME", Kind::value, Use::library, kPlan | kRun | kVerify, "",
                "every candidate of this layer, stage by stage, with the reason"},
     OptionSpec{"input", "", "FILE", Kind::value, Use::library, kRun, "",
-               "activations: safetensors with one tensor x [M,K], or one per layer name"},
+               "activations: safetensors with one tensor x [M,K], or one per layer name; expert blocks (...experts) "
+               "with topk_ids "
+               "and topk_weights [M,top_k] beside them"},
     OptionSpec{"output", "", "FILE", Kind::value, Use::library, kRun, "",
                "write the results, one tensor [M,N] per layer name"},
     OptionSpec{"seed", "", "N", Kind::value, Use::library, kRun | kVerify | kBench, "0",
@@ -75,15 +77,20 @@ constexpr std::array kOptionTable = {
     OptionSpec{"kernel", "", "K", Kind::value, Use::library, kRun | kVerify | kBench, "", "force one kernel"},
     OptionSpec{"shape", "", "N,K", Kind::repeated, Use::library, kBench, "",
                "a layer of N outputs and K inputs; repeatable"},
+    OptionSpec{
+        "moe",
+        "", "E,TOPK,N,K", Kind::repeated, Use::library, kBench, "",
+        "a block of E experts, TOPK of them for each token, each with gate and up of N x K and down of K x N: grouped "
+        "and expert by expert, under uniform and Zipf routing; repeatable"},
     OptionSpec{"family", "", "F[,F...]", Kind::list, Use::library, kBench, "",
-               "what --shape is quantized as: the most common scheme of each family; default bf16"},
+               "what --shape and --moe are quantized as: the most common scheme of each family; default bf16"},
     OptionSpec{"model", "", "DIR|config.json", Kind::value, Use::library, kBench, "",
                "time the shapes and schemes of this model's layers, with made-up weights; its config.json is enough"},
-    OptionSpec{
-        "scheme", "", "[GLOB=]S", Kind::repeated, Use::library, kQuantize | kBench, "",
-        "quantize: for all layers, or for those that match (repeatable, the most specific wins): NVFP4, "
-        "NVFP4A16, FP8_DYNAMIC, UNQUANTIZED. bench: of --shape, S[,S...] instead of --family; also W8A8, W8A16, W4A8, "
-        "FP8A16, MXFP4A16, MXFP8A16"},
+    OptionSpec{"scheme", "", "[GLOB=]S", Kind::repeated, Use::library, kQuantize | kBench, "",
+               "quantize: for all layers, or for those that match (repeatable, the most specific wins): NVFP4, "
+               "NVFP4A16, FP8_DYNAMIC, UNQUANTIZED. bench: of --shape and --moe, S[,S...] instead of --family; also "
+               "W8A8, W8A16, W4A8, "
+               "FP8A16, MXFP4A16, MXFP8A16"},
     OptionSpec{"out", "-o", "DIR", Kind::value, Use::library, kQuantize, "",
                "the checkpoint to write; must not exist or be empty"},
     OptionSpec{"container", "", "compressed-tensors|modelopt", Kind::value, Use::library, kQuantize,

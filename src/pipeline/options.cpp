@@ -257,6 +257,29 @@ Result<std::vector<std::pair<int64_t, int64_t>>> read_layer_shapes(const Reader&
   return shapes;
 }
 
+// "E,TOPK,N,K" an occurrence; a variable has been split at its commas.
+Result<std::vector<MoeShape>> read_moe_shapes(const Reader& reader) {
+  constexpr int64_t kMostExperts = 4096, kLargest = int64_t{1} << 31;
+  constexpr std::string_view kWanted = "E,TOPK,N,K";
+  std::vector<std::string> words;
+  for (const std::string& value : reader.values()) {
+    const std::vector<std::string> own = split(value, ',');
+    if (!reader.from_environment() && own.size() != 4) return reader.wrong(Reader::quoted(value), std::string(kWanted));
+    words.insert(words.end(), own.begin(), own.end());
+  }
+  if (words.size() % 4 != 0 || words.empty()) return reader.wrong("part of a block", std::string(kWanted));
+  std::vector<MoeShape> shapes;
+  for (size_t i = 0; i < words.size(); i += 4) {
+    MoeShape shape;
+    GEARSHIFT_TRY(shape.experts, reader.integer(words[i], 1, kMostExperts));
+    GEARSHIFT_TRY(shape.top_k, reader.integer(words[i + 1], 1, shape.experts));
+    GEARSHIFT_TRY(shape.n, reader.integer(words[i + 2], 1, kLargest));
+    GEARSHIFT_TRY(shape.k, reader.integer(words[i + 3], 1, kLargest));
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
 // Options of planning.
 Result<bool> read_policy_option(std::string_view name, const Reader& reader, Settings& settings) {
   Policy& policy = settings.policy;
@@ -333,6 +356,8 @@ Result<void> read_other_option(std::string_view name, const Reader& reader, Sett
     GEARSHIFT_TRY(settings.rules, read_rules(reader));
   } else if (name == "shape") {
     GEARSHIFT_TRY(settings.shapes, read_layer_shapes(reader));
+  } else if (name == "moe") {
+    GEARSHIFT_TRY(settings.moe_shapes, read_moe_shapes(reader));
   } else if (name == "family") {
     GEARSHIFT_TRY(settings.families, read_families(reader));
   } else if (name == "container") {

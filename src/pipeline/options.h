@@ -5,6 +5,11 @@
 
 namespace gearshift {
 
+// An expert block of `bench`: each expert has a gate and an up of N x K and a down of K x N.
+struct MoeShape {
+  int64_t experts = 0, top_k = 0, n = 0, k = 0;
+};
+
 // Options with their meaning. What the checkpoint or the machine decides stays open until they are known.
 struct Settings {
   Policy policy;               // batch, backends, arithmetic ...; dtype and threads as below
@@ -27,10 +32,11 @@ struct Settings {
   std::string mode;                  // "graph" or "eager"; "": as the device is used
   std::vector<std::string> plugins;  // files
   bool isolation = true;
-  double launch_limit_s = 10;  // of one launch in a child process
-  double time_budget_s = 0;    // 0: none
-  int64_t memory_limit = 0;    // bytes; 0: none (`bench`: half of what the machine has)
+  double launch_limit_s = 10;                       // of one launch in a child process
+  double time_budget_s = 0;                         // 0: none
+  int64_t memory_limit = 0;                         // bytes; 0: none (`bench`: half of what the machine has)
   std::vector<std::pair<int64_t, int64_t>> shapes;  // N, K of `bench`
+  std::vector<MoeShape> moe_shapes;                 // of `bench`
   std::vector<Family> families;                     // of `bench`
   std::string model;                                // of `bench`; "": made-up shapes
   std::vector<QuantizeRule> rules;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/try.h"
+#include "measure/experts_cell.h"
 #include "measure/prove.h"
 #include "measure/run_cell.h"
 #include "pipeline/measurement.h"
@@ -31,6 +32,9 @@ std::vector<StackTime> stack_of(const std::vector<Measurement>& rows) {
   }
   return stack;
 }
+
+// Made-up activations of two calls differ from those of one.
+constexpr uint64_t kSeedOfRouting = 0x9E3779B97F4A7C15;
 
 Timing sum(const Timing& a, const Timing& b) {
   return {a.median_us + b.median_us, a.p10_us + b.p10_us, a.p90_us + b.p90_us, std::min(a.samples, b.samples)};
@@ -58,7 +62,10 @@ Result<RunJobs> Runner::jobs() {
     error.wanted = "one --batch, or an --input";
     return error;
   }
-  RunJobs jobs = jobs_with_made_up_input(session_.rows());
+  const ExpertRouting& routing = session_.routing();
+  const bool with_blocks = routing.known() && routing.function.kind != ExpertFunction::Kind::unknown &&
+                           session_.device().platform == Platform::cpu;
+  RunJobs jobs = jobs_with_made_up_input(session_.rows(), with_blocks);
   for (const RunJob& job : jobs.jobs) {
     if (job.output.empty() && !settings.output.empty()) {
       jobs.not_run.push_back(session_.rows()[job.row].name +
@@ -86,7 +93,9 @@ Result<RunReport> Runner::run() {
     const LayerSpec& layer = session_.rows()[work.jobs[current].row];
     if (progress_) progress_(work.jobs.size() - pending.size(), work.jobs.size(), layer.name);
     done[current] = {};
-    GEARSHIFT_TRY(const std::optional<Quarantine> wrong, run_job(work.jobs[current], done[current]));
+    GEARSHIFT_TRY(const std::optional<Quarantine> wrong, work.jobs[current].block
+                                                             ? run_block(work.jobs[current], done[current])
+                                                             : run_job(work.jobs[current], done[current]));
     if (!wrong) {
       pending.erase(current);
       continue;
@@ -94,7 +103,11 @@ Result<RunReport> Runner::run() {
     GEARSHIFT_CHECK(impose(*wrong));
     // Rows of this class that are done ran the kernel that is now out.
     for (size_t i = 0; i < work.jobs.size(); ++i) {
-      if (layer_class(session_.rows()[work.jobs[i].row]) == wrong->layer_class) pending.insert(i);
+      const RunJob& job = work.jobs[i];
+      const size_t second = job.block ? job.block->second : job.row;
+      for (const size_t row : {job.row, second}) {
+        if (layer_class(session_.rows()[row]) == wrong->layer_class) pending.insert(i);
+      }
     }
   }
   if (progress_) progress_(work.jobs.size(), work.jobs.size(), "");
@@ -102,7 +115,15 @@ Result<RunReport> Runner::run() {
 
   RunReport report;
   for (Done& job : done) report.rows.insert(report.rows.end(), job.rows.begin(), job.rows.end());
-  report.stack = stack_of(report.rows);
+  // A block stands for its rows.
+  std::set<size_t> replaced;
+  for (const Done& job : done) replaced.insert(job.replaces.begin(), job.replaces.end());
+  std::vector<Measurement> counted;
+  for (size_t i = 0; i < done.size(); ++i) {
+    if (work.jobs[i].block || replaced.count(work.jobs[i].row) == 0)
+      counted.insert(counted.end(), done[i].rows.begin(), done[i].rows.end());
+  }
+  report.stack = stack_of(counted);
   report.plan = *plan_;
   notes_.append_to(report.plan);
   session_.add_store_warnings(report.plan);
@@ -140,10 +161,87 @@ std::optional<Quarantine> Runner::launch_class(const LayerPlan& plan) {
   return std::nullopt;
 }
 
+Result<std::optional<Quarantine>> Runner::run_block(const RunJob& job, Done& done) {
+  const LayerPlan* const plans[] = {&plan_->layers[job.row], &plan_->layers[job.block->second]};
+  const int threads = session_.threads();
+  const uint64_t seed = session_.settings().seed;
+  for (const LayerPlan* plan : plans) {
+    if (auto wrong = launch_class(*plan)) return wrong;
+  }
+  GEARSHIFT_TRY(const PreparedLayer first, prepare(session_.checkpoint(), *plans[0], threads));
+  GEARSHIFT_TRY(const PreparedLayer second, prepare(session_.checkpoint(), *plans[1], threads));
+  for (const PreparedLayer* prepared : {&first, &second}) {
+    notes_.add(*prepared);
+    Judge judge(prepared->weights.front(), seed, threads);
+    if (auto wrong = prove_class(*prepared, 0, judge)) return wrong;
+  }
+  GEARSHIFT_TRY(const ExpertBlock block, ExpertBlock::make(first, second, session_.routing().function));
+  const int64_t top_k = job.routing ? job.routing->top_k : std::min(session_.routing().top_k, block.experts());
+  std::string identity = std::to_string(top_k);
+  for (const LayerPlan* plan : plans) {
+    identity += "\n" + plan->decision->layer_class;
+    for (const PlannedRange& range : plan->decision->ranges)
+      identity += fmt::format(" {} {} {}", range.m_min, range.kernel->name, range.tactic);
+  }
+  if (proven_blocks_.count(identity) == 0) {
+    GEARSHIFT_TRY(const ExpertsVerdict verdict,
+                  prove_experts(block, std::min(top_k, block.experts()), session_.dtype(), seed, threads));
+    GEARSHIFT_TRY(const auto wrong, consequence(job, verdict));
+    if (wrong) return wrong;
+    proven_blocks_.insert(identity);
+  }
+  std::vector<int64_t> batch = plan_->policy.batch;
+  if (job.x) batch = {job.x->rows};
+  for (const int64_t m : batch) {
+    OwnedMatrix made_up;
+    if (!job.x) {
+      GEARSHIFT_TRY(made_up, allocate_matrix(session_.dtype(), m, block.k(), fmt::format("input of {}", job.output)));
+      make_activations(made_up.view(), seed, threads, activation_limit(first.weights.front()));
+    }
+    const ConstMatrix x = job.x ? job.x->view() : std::as_const(made_up).view();
+    MadeUpRouting choice;
+    RoutedTokens routed;
+    if (job.routing) {
+      routed = {m, job.routing->top_k, job.routing->experts.data(), job.routing->weights.data()};
+    } else {
+      choice = make_routing(m, top_k, block.experts(), 0, seed ^ kSeedOfRouting);
+      routed = choice.view();
+    }
+    GEARSHIFT_TRY(const ExpertsCell cell, run_experts_cell(block, routed, x, seed, threads));
+    GEARSHIFT_TRY(const auto wrong, consequence(job, cell.verdict));
+    if (wrong) return wrong;
+    Measurement row = block_measurement(block, job.output, routed, session_.dtype());
+    row.comparison = cell.verdict.comparison;
+    if (cell.timing) set_block_timing(row, block, routed, *cell.timing, session_.dtype());
+    done.rows.push_back(std::move(row));
+    if (session_.settings().output.empty()) continue;
+    done.m = m;
+    done.output.assign(cell.y.bytes.data(), cell.y.bytes.data() + m * block.n() * element_bytes(session_.dtype()));
+  }
+  if (!job.x) done.replaces = {job.row, job.block->second};
+  return std::optional<Quarantine>();
+}
+
+Result<std::optional<Quarantine>> Runner::consequence(const RunJob& job, const ExpertsVerdict& verdict) const {
+  if (verdict.comparison.ok) return std::optional<Quarantine>();
+  if (verdict.projection >= 0) {
+    const LayerPlan& plan = plan_->layers[verdict.projection == 0 ? job.row : job.block->second];
+    return std::optional(quarantine_of(plan, {verdict.rows, verdict.comparison.failure}, session_.dtype()));
+  }
+  return ErrorInfo{ErrorCode::self_check,      fmt::format("expert block {}", job.output),
+                   verdict.comparison.failure, "the function and sums of its float64 reference",
+                   "please report this",       {}};
+}
+
 std::optional<Quarantine> Runner::prove_class(const PreparedLayer& prepared, int64_t expert, Judge& judge) {
   const LayerPlan& plan = *prepared.plan;
+  // An expert gets what it can expect of a batch, or any number up to all of it.
+  std::vector<int64_t> batch = plan_->policy.batch;
+  for (const int64_t m : plan_->policy.batch) {
+    if (plan.layer.kind == LayerKind::experts) batch.push_back(expected_rows(session_.routing(), m));
+  }
   for (const PlannedRange& range : plan.decision->ranges) {
-    const std::vector<int64_t> sizes = probe_sizes(range.m_min, range.m_max, plan_->policy.batch);
+    const std::vector<int64_t> sizes = probe_sizes(range.m_min, range.m_max, batch);
     if (const auto failure = prover_.prove_at(*range.kernel, prepared, expert, sizes, judge, range.tactic))
       return quarantine_of(plan, *failure, session_.dtype());
   }

@@ -140,6 +140,7 @@ Result<Session> Session::open_with(const Options& options, const std::string& mo
     session.linear_layers_ = static_cast<int64_t>(session.model_.layers.size());
     rows = session.model_.layers;
   }
+  GEARSHIFT_TRY(session.routing_, read_routing(session.checkpoint_));
   GEARSHIFT_TRY(session.rows_, filtered(std::move(rows), session.model_, settings.layers));
   if (!settings.explain.empty() && !any_matches(settings.explain, session.rows_)) {
     return unknown_layer("--explain", settings.explain, session.rows_);
@@ -159,6 +160,7 @@ PlanRequest Session::request(const Registry& registry, int64_t tp) const {
   PlanRequest request;
   request.model = &model_;
   request.model_path = checkpoint_.path();
+  request.routing = routing_;
   request.device = device_;
   request.policy = settings_.policy;
   request.policy.tp = tp;

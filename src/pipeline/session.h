@@ -42,6 +42,7 @@ class Session {
   const Settings& settings() const { return settings_; }
   const std::vector<LayerSpec>& rows() const { return rows_; }
   const ModelLayers& model_layers() const { return model_; }
+  const ExpertRouting& routing() const { return routing_; }
   int threads() const { return settings_.policy.threads; }
   DType dtype() const { return settings_.policy.dtype; }
 
@@ -91,6 +92,7 @@ class Session {
   Settings settings_;
   ModelLayers model_;
   int64_t linear_layers_ = 0;  // before fusing
+  ExpertRouting routing_;
   std::vector<LayerSpec> rows_;
   DeviceProfile device_;
   Registry registry_;

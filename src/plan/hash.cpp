@@ -56,8 +56,8 @@ void add(Canonical& out, const LayerPlan& row) {
   out.field(row.layer.name).field(row.decision->layer_class).field(static_cast<int64_t>(row.layer.parts.size()));
   for (const std::string& part : row.layer.parts) out.field(part);
   if (row.decision->rescue) out.field(name(row.decision->rescue->kind)).field(row.decision->rescue->k);
-  out.field(static_cast<int64_t>(row.decision->ranges.size()));
-  for (const PlannedRange& range : row.decision->ranges) {
+  out.field(static_cast<int64_t>(row.decision->by_batch().size()));
+  for (const PlannedRange& range : row.decision->by_batch()) {
     const Kernel& kernel = *range.kernel;
     out.field(range.m_min).field(range.m_max).field(kernel.name).field(static_cast<int64_t>(kernel.version));
     out.field(kernel.layout->name).field(static_cast<int64_t>(kernel.layout->version)).field(range.activation);

@@ -60,13 +60,32 @@ std::string lock_key(const RecordedLayer* locked) {
   return key;
 }
 
-// The rows of the locked plan, by name.
+// Ranges of rows of one expert -> batches of tokens.
+std::vector<PlannedRange> in_tokens(std::vector<PlannedRange> ranges, const ExpertRouting& routing) {
+  int64_t next = 1;
+  for (PlannedRange& range : ranges) {
+    range.m_min = next;
+    if (range.m_max != 0) range.m_max = batch_of_rows(routing, range.m_max);
+    next = range.m_max + 1;
+  }
+  return ranges;
+}
+
+// The rows of the locked plan, by name. Documents speak of batches of tokens, decisions of rows.
 class Lock {
  public:
-  explicit Lock(const PlanRecord* record) {
+  Lock(const PlanRecord* record, const ExpertRouting& routing) {
     if (record == nullptr) return;
     subject_ = record->subject;
-    for (const RecordedLayer& layer : record->layers) rows_.emplace(layer.name, &layer);
+    layers_ = record->layers;
+    for (RecordedLayer& layer : layers_) {
+      for (size_t i = 0; i < layer.ranges.size() && layer.experts > 0 && routing.known(); ++i) {
+        RecordedRange& range = layer.ranges[i];
+        if (range.m_max != 0) range.m_max = rows_within(routing, range.m_max);
+        if (i > 0) range.m_min = layer.ranges[i - 1].m_max + 1;
+      }
+      rows_.emplace(layer.name, &layer);
+    }
     given_ = true;
   }
   bool given() const { return given_; }
@@ -80,6 +99,7 @@ class Lock {
  private:
   bool given_ = false;
   std::string subject_;
+  std::vector<RecordedLayer> layers_;
   std::unordered_map<std::string_view, const RecordedLayer*> rows_;
 };
 
@@ -97,8 +117,9 @@ std::string key_of(const LayerSpec& layer) {
 // Selections per (rule, route, layer class, locked row): a model of thousands of rows has tens of classes.
 class Selections {
  public:
-  Selections(const std::vector<RequestRule>& rules, const SelectionContext& context, const Lock& lock)
-      : rules_(rules), context_(context), lock_(lock) {}
+  Selections(const std::vector<RequestRule>& rules, const SelectionContext& context, const Lock& lock,
+             const ExpertRouting& routing)
+      : rules_(rules), context_(context), lock_(lock), routing_(routing) {}
 
   std::shared_ptr<const Selection> of(const LayerSpec& layer, size_t rule, const ListRoute* route,
                                       Layouts layouts = Layouts::one) {
@@ -107,6 +128,10 @@ class Selections {
     if (!selection) {
       Selection made = select_rescued(layer, rules_[rule], route, context_, layouts, locked);
       if (lock_.given() && locked == nullptr) made.not_kept = {"the locked plan does not have it"};
+      // Another engine's lists speak of tokens themselves.
+      const bool ours = !context_.registry.rules.expert_lists;
+      if (ours && layer.kind == LayerKind::experts && routing_.known())
+        made.decision.token_ranges = in_tokens(made.decision.ranges, routing_);
       selection = std::make_shared<const Selection>(std::move(made));
     }
     return selection;
@@ -116,6 +141,7 @@ class Selections {
   const std::vector<RequestRule>& rules_;
   const SelectionContext& context_;
   const Lock& lock_;
+  const ExpertRouting& routing_;
   std::map<std::tuple<size_t, const ListRoute*, Layouts, std::string, std::string>, std::shared_ptr<const Selection>>
       cache_;
 };
@@ -211,8 +237,8 @@ Result<Plan> make_plan(PlanRequest request) {
       request.activation};
   const std::vector<RequestRule> rules = request_rules(policy);
 
-  const Lock lock(request.lock);
-  Selections selections(rules, context, lock);
+  const Lock lock(request.lock, request.routing);
+  Selections selections(rules, context, lock, request.routing);
   std::vector<SelectedRow> rows;
   std::set<size_t> used_rules;
   Plan plan;
@@ -249,6 +275,7 @@ Result<Plan> make_plan(PlanRequest request) {
     plan.skipped = request.model->skipped;
   }
   plan.registry = registry.name;
+  plan.routing = request.routing;
   plan.kernels = registry.storage;
   plan.assumptions = std::move(assumed.assumptions);
   plan.device = std::move(request.device);

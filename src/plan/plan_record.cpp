@@ -50,7 +50,7 @@ RecordedLayer recorded(const LayerPlan& row) {
   if (layer.scheme.activation) record.scheme += fmt::format(" x {}", name(layer.scheme.activation->format));
   record.arithmetic = arithmetic_words(decision.weight_arithmetic, decision.activation_arithmetic, decision.accumulator,
                                        decision.differs);
-  for (const PlannedRange& range : decision.ranges) {
+  for (const PlannedRange& range : decision.by_batch()) {
     record.ranges.push_back({range.m_min, range.m_max, std::string(range.kernel->name),
                              std::string(range.kernel->backend), std::string(range.source),
                              std::string(range.activation), std::string(range.kernel->layout->name),

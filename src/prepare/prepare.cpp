@@ -15,6 +15,21 @@ constexpr int64_t alignment_bytes = 64;  // what Layout::pack may assume of its 
 
 int64_t experts_of(const LayerSpec& layer) { return std::max<int64_t>(1, layer.experts); }
 
+// Straight from the mapped bytes: nothing is held besides the packed ones. Threads take an expert each where there are
+// enough of them, else they share each expert.
+void pack_experts(const PreparedLayer& layer, const Layout& layout, int64_t stride, int threads, uint8_t* out) {
+  const auto experts = static_cast<int64_t>(layer.weights.size());
+  const auto pack = [&](int64_t expert, int within) {
+    layout.pack(layer.weights[static_cast<size_t>(expert)], out + stride * expert, within);
+  };
+  if (experts < 2 * threads) {
+    for (int64_t expert = 0; expert < experts; ++expert) pack(expert, threads);
+    return;
+  }
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  for (int64_t expert = 0; expert < experts; ++expert) pack(expert, 1);
+}
+
 }  // namespace
 
 int64_t PreparedLayer::expert_stride(const Layout& layout) const {
@@ -51,9 +66,7 @@ Result<void> add_layout(PreparedLayer& layer, const Layout& layout, int threads)
     error.wanted = fmt::format("{} for layout {}", format_bytes(static_cast<uint64_t>(bytes)), layout.name);
     return error;
   }
-  for (size_t expert = 0; expert < layer.weights.size(); ++expert) {
-    layout.pack(layer.weights[expert], buffer.data() + stride * static_cast<int64_t>(expert), threads);
-  }
+  pack_experts(layer, layout, stride, threads, buffer.data());
   if (layout.platform == Platform::cpu) {
     layer.packed.emplace_back(&layout, std::move(buffer));
     return {};

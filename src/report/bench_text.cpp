@@ -84,9 +84,10 @@ std::string bench_text(const BenchReport& report, size_t width) {
     }
     const std::string ratio =
         row.floor_us > 0 ? fmt::format("{} {}", row.floor_by, percent_text(row.floor_us / m.timing->median_us)) : "-";
-    table.row({batch, m.kernel, time_text(m.timing->median_us), time_text(m.timing->p10_us),
-               time_text(m.timing->p90_us), rate_text(m.gbytes_per_s), rate_text(m.tflops), ratio,
-               error_text(m.comparison.relative_error)});
+    // Rows of expert blocks differ in how they were run.
+    const std::string kernel = m.tactic.empty() ? m.kernel : fmt::format("{}; {}", m.kernel, m.tactic);
+    table.row({batch, kernel, time_text(m.timing->median_us), time_text(m.timing->p10_us), time_text(m.timing->p90_us),
+               rate_text(m.gbytes_per_s), rate_text(m.tflops), ratio, error_text(m.comparison.relative_error)});
   }
 
   std::string out;

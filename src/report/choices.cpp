@@ -13,7 +13,7 @@ namespace {
 
 std::string key_of(const Decision& decision) {
   std::string key;
-  for (const PlannedRange& range : decision.ranges) {
+  for (const PlannedRange& range : decision.by_batch()) {
     key += fmt::format("{}-{} {} {} {}\n", range.m_min, range.m_max, range.kernel->name, range.source,
                        arithmetic_text(decision, range));
   }

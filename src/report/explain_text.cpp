@@ -80,7 +80,7 @@ std::string layer_text(const LayerPlan& row, size_t width) {
   if (decision.fallback) {
     out += wrapped_paragraph("asked   ", decision.fallback->requested + ": " + decision.fallback->reason, width);
   }
-  for (const PlannedRange& range : decision.ranges) {
+  for (const PlannedRange& range : decision.by_batch()) {
     out += wrapped_paragraph("chosen  ", chosen_text(decision, range), width);
   }
   using Kind = Table::Kind;
@@ -124,7 +124,7 @@ std::vector<SharedVerdict> lines_of(const Decision& decision) {
 
 std::string answer_key(const Decision& decision) {
   std::string key;
-  for (const PlannedRange& range : decision.ranges)
+  for (const PlannedRange& range : decision.by_batch())
     key +=
         fmt::format("{}-{} {} {} {}\n", range.m_min, range.m_max, range.kernel->name, range.source, range.activation);
   for (const Verdict& verdict : decision.candidates)
@@ -141,7 +141,7 @@ void add_answer(Table& table, const std::string& letter, const LayerPlan& row) {
     table.row({std::exchange(shown, ""), std::string(what), std::move(text)});
   };
   if (decision.fallback) add("asked", decision.fallback->requested + ": " + decision.fallback->reason);
-  for (const PlannedRange& range : decision.ranges) add("chosen", chosen_text(decision, range));
+  for (const PlannedRange& range : decision.by_batch()) add("chosen", chosen_text(decision, range));
   for (const SharedVerdict& line : lines_of(decision)) {
     const Verdict& verdict = *line.first;
     const std::string facts = facts_of(verdict), change = how_to_get_it(verdict, row);

@@ -16,7 +16,7 @@ std::string group_key(const LayerPlan& row, const std::string& pattern, const st
   const LayerSpec& layer = row.layer;
   std::string key =
       fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", pattern, layer.n, layer.k, layer.experts, layer.bias, scheme);
-  for (const PlannedRange& range : row.decision->ranges) {
+  for (const PlannedRange& range : row.decision->by_batch()) {
     key +=
         fmt::format("{}-{} {} {} {}\n", range.m_min, range.m_max, range.kernel->name, range.source, range.activation);
   }

@@ -24,7 +24,7 @@ using html::escaped;
 std::vector<std::string> kernels_of(const std::vector<LayerGroup>& groups) {
   std::vector<std::string> names;
   for (const LayerGroup& group : groups) {
-    for (const PlannedRange& range : group.decision().ranges) {
+    for (const PlannedRange& range : group.decision().by_batch()) {
       if (std::find(names.begin(), names.end(), range.kernel->name) == names.end())
         names.emplace_back(range.kernel->name);
     }
@@ -42,7 +42,7 @@ class BatchAxis {
   explicit BatchAxis(const Plan& plan) {
     for (const int64_t m : plan.policy.batch) largest_ = std::max(largest_, m);
     for (const LayerPlan& row : plan.layers) {
-      for (const PlannedRange& range : row.decision->ranges) largest_ = std::max(largest_, range.m_min);
+      for (const PlannedRange& range : row.decision->by_batch()) largest_ = std::max(largest_, range.m_min);
     }
   }
   double at(int64_t m) const {
@@ -65,7 +65,7 @@ std::string ranges_chart(const Plan& plan, const std::vector<LayerGroup>& groups
   std::vector<Bar> bars;
   for (const LayerGroup& group : groups) {
     Bar bar{group.pattern, count_text(static_cast<int64_t>(group.layers.size()), "row", "rows"), {}};
-    for (const PlannedRange& range : group.decision().ranges) {
+    for (const PlannedRange& range : group.decision().by_batch()) {
       bar.segments.push_back({axis.at(range.m_min), axis.end(range.m_max), number_of(kernels, range.kernel->name),
                               fmt::format("{}: {}, activations {}", batch_text(range.m_min, range.m_max),
                                           range.kernel->name, range.activation)});
@@ -79,7 +79,7 @@ std::string bytes_chart(const std::vector<LayerGroup>& groups, const std::vector
   std::vector<uint64_t> bytes(kernels.size());
   for (const LayerGroup& group : groups) {
     std::set<size_t> counted;
-    for (const PlannedRange& range : group.decision().ranges) {
+    for (const PlannedRange& range : group.decision().by_batch()) {
       const size_t kernel = number_of(kernels, range.kernel->name);
       if (counted.insert(kernel).second) bytes[kernel] += group.weight_bytes;
     }
@@ -126,7 +126,7 @@ std::string runs_table(const std::vector<RunsAs>& runs) {
   std::vector<std::vector<std::string>> rows;
   for (const RunsAs& run : runs) {
     const Decision& decision = run.first->decision();
-    for (const PlannedRange& range : decision.ranges) {
+    for (const PlannedRange& range : decision.by_batch()) {
       rows.push_back({run.letter, range_text(range.m_min, range.m_max), std::string(range.kernel->name),
                       std::string(range.kernel->backend), arithmetic_text(decision, range), std::string(range.source),
                       why_text(decision, range)});

@@ -72,7 +72,7 @@ DecisionText decision_text(const Decision& decision) {
 
   JsonWriter kernels(kRowDepth);
   kernels.begin_array();
-  for (const PlannedRange& range : decision.ranges) {
+  for (const PlannedRange& range : decision.by_batch()) {
     kernels.begin_object(JsonWriter::Line::single).member("m_min", range.m_min);
     write_bound(kernels, "m_max", range.m_max);
     kernels.member("kernel", range.kernel->name).member("backend", range.kernel->backend);
@@ -150,11 +150,22 @@ void write_degrees(JsonWriter& json, const std::vector<TpDegree>& degrees) {
   json.end();
 }
 
-void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& shared) {
+// How many rows an expert can expect of each batch.
+void write_routing(JsonWriter& json, const LayerSpec& layer, const Plan& plan) {
+  if (layer.kind != LayerKind::experts || !plan.routing.known()) return;
+  json.member("experts_per_token", plan.routing.top_k).member("routed_experts", plan.routing.routed);
+  json.key("tokens_per_expert").begin_object(JsonWriter::Line::single);
+  for (const int64_t m : plan.policy.batch)
+    json.member(std::to_string(m), rounded(tokens_per_expert(plan.routing, m), 4));
+  json.end();
+}
+
+void write_layer(JsonWriter& json, const LayerPlan& row, const DecisionText& shared, const Plan& plan) {
   const LayerSpec& layer = row.layer;
   const Decision& decision = *row.decision;
   json.begin_object().member("name", layer.name).list("parts", layer.parts);
   json.member("kind", layer.kind == LayerKind::experts ? "experts" : "linear").member("experts", layer.experts);
+  write_routing(json, layer, plan);
   json.member("family", name(layer.family)).member("n", layer.n).member("k", layer.k).member("bias", layer.bias);
   json.key("scheme");
   write_scheme(json, layer);
@@ -226,7 +237,7 @@ std::string plan_json(const Plan& plan) {
   for (const LayerPlan& row : plan.layers) {
     const auto [text, fresh] = texts.try_emplace(row.decision.get());
     if (fresh) text->second = decision_text(*row.decision);
-    write_layer(json, row, text->second);
+    write_layer(json, row, text->second, plan);
   }
   json.end().key("warnings");
   write_warnings(json, plan.warnings);

@@ -46,7 +46,7 @@ std::string kernel_table(const std::vector<RunsAs>& runs, size_t width) {
   for (const RunsAs& run : runs) {
     const Decision& decision = run.first->decision();
     bool first = true;
-    for (const PlannedRange& range : decision.ranges) {
+    for (const PlannedRange& range : decision.by_batch()) {
       table.row({first ? run.letter : "", range_text(range.m_min, range.m_max), name_of(range),
                  arithmetic_text(decision, range), std::string(range.source), why_text(decision, range)});
       first = false;
@@ -65,7 +65,7 @@ std::string totals(const std::vector<LayerGroup>& groups, size_t width) {
   for (const LayerGroup& group : groups) {
     std::map<std::string_view, bool> seen;  // a kernel may serve two ranges of one layer
     const auto layers = static_cast<int64_t>(group.layers.size());
-    for (const PlannedRange& range : group.decision().ranges) {
+    for (const PlannedRange& range : group.decision().by_batch()) {
       if (!seen.emplace(range.kernel->name, true).second) continue;
       Sum& sum = kernels[std::string(range.kernel->name)];
       sum.layers += layers;
@@ -93,14 +93,29 @@ std::string degrees_text(const std::vector<TpDegree>& degrees, size_t width) {
   return "\n" + table.render(width);
 }
 
+// Ranges of expert rows are batches of tokens; this says what one expert gets of them.
+std::string routing_text(const Plan& plan, size_t width) {
+  const bool any = std::any_of(plan.layers.begin(), plan.layers.end(),
+                               [](const LayerPlan& row) { return !row.decision->token_ranges.empty(); });
+  if (!any) return "";
+  std::vector<std::string> words;
+  for (const int64_t m : plan.policy.batch)
+    words.push_back(fmt::format("batch {}: {:.3g}", m, tokens_per_expert(plan.routing, m)));
+  return "\n" + wrapped_paragraph("",
+                                  fmt::format("tokens an expert can expect ({} of {} experts a token): {}",
+                                              plan.routing.top_k, plan.routing.routed, join(words, ", ")),
+                                  width);
+}
+
 }  // namespace
 
 std::string plan_text(const Plan& plan, size_t width) {
   const std::vector<LayerGroup> groups = group_layers(plan);
   const std::vector<RunsAs> runs = runs_of(groups);
   std::string out = plan_heading(plan, width) + "\n" + group_table(groups, runs, width) + "\n" +
-                    kernel_table(runs, width) + list_text("shards that need a rescue", rescue_lines(groups), width) +
-                    "\n" + totals(groups, width) + "\n" + memory_text(plan, width) + degrees_text(plan.tp, width);
+                    kernel_table(runs, width) + routing_text(plan, width) +
+                    list_text("shards that need a rescue", rescue_lines(groups), width) + "\n" + totals(groups, width) +
+                    "\n" + memory_text(plan, width) + degrees_text(plan.tp, width);
   if (!plan.skipped.empty()) {
     const auto count = static_cast<int64_t>(plan.skipped.size());
     out += "\n" + wrapped_paragraph("",

@@ -40,7 +40,7 @@ void add(Cell& cell, const Measurement& m) {
 }
 
 const PlannedRange* range_of(const Decision& decision, int64_t m) {
-  for (const PlannedRange& range : decision.ranges) {
+  for (const PlannedRange& range : decision.by_batch()) {
     if (m >= range.m_min && (range.m_max == 0 || m <= range.m_max)) return &range;
   }
   return nullptr;

@@ -70,6 +70,8 @@ TEST(ExpertRouting, RowsOfBatchesAndBack) {
     EXPECT_EQ(batch, rows * routing.routed / routing.top_k);
     EXPECT_LT(batch, batch_of_rows(routing, rows + 1));
     EXPECT_LE(expected_rows(routing, batch), rows);
+    EXPECT_EQ(rows_within(routing, batch), rows);
+    EXPECT_EQ(rows_within(routing, batch_of_rows(routing, rows + 1) - 1), rows);
   }
 }
 

@@ -119,6 +119,37 @@ TEST(Bench, KernelOfAnotherFamily) {
   EXPECT_EQ(report->rows[0].refused, "cpu_nvfp4_w4a4_dot is not registered for int8_w8a8");
 }
 
+// Uniform and skewed routing, grouped and one by one, each with a floor of the experts that got tokens.
+TEST(Bench, ExpertBlocks) {
+  const auto report =
+      bench(options_of({{"moe", {"8,2,32,64"}}, {"scheme", {"NVFP4,UNQUANTIZED"}}, {"batch", {"1,9"}}}));
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  ASSERT_EQ(report->rows.size(), 2U * 2 * 2 * 2);
+  EXPECT_EQ(report->plan.layers.size(), 4U);
+  for (size_t i = 0; i < report->rows.size(); ++i) {
+    const BenchRow& row = report->rows[i];
+    const Measurement& m = row.measurement;
+    SCOPED_TRACE(m.tactic);
+    EXPECT_TRUE(m.comparison.ok) << m.comparison.failure;
+    ASSERT_TRUE(m.timing);
+    EXPECT_EQ(m.tactic.starts_with(i % 2 == 0 ? "grouped, 8 experts, top 2, " : "one by one, 8 experts, top 2, "),
+              true);
+    EXPECT_NE(m.tactic.find(i / 2 % 2 == 0 ? "uniform" : "zipf"), std::string::npos);
+    EXPECT_EQ(m.m, i % 8 < 4 ? 1 : 9);
+    EXPECT_EQ(m.n, 32);
+    EXPECT_EQ(m.k, 64);
+    EXPECT_GT(row.floor_us, 0);
+    EXPECT_GE(row.rotated_bytes, 6'000'000U);
+  }
+  // One token goes to two of eight experts.
+  const BenchRow& one = report->rows[8];
+  EXPECT_EQ(one.measurement.scheme, "UNQUANTIZED");
+  EXPECT_EQ(one.measurement.weight_bytes, 2U * 3 * 32 * 64 * 2);
+  if (one.floor_by == "dram") {
+    EXPECT_NEAR(one.floor_us, 2 * 3 * 32 * 64 * 2 / ceiling(*report, "dram").value / 1e3, 1e-9);
+  }
+}
+
 TEST(Bench, UsageErrors) {
   const auto message = [](const Given& given) {
     const auto report = bench(options_of(given));
@@ -129,7 +160,10 @@ TEST(Bench, UsageErrors) {
     return report.ok() ? std::string() : report.error().message();
   };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
-  EXPECT_TRUE(has(message({}), "--shape N,K or --model DIR"));
+  EXPECT_TRUE(has(message({}), "--shape N,K, --moe E,TOPK,N,K or --model DIR"));
+  EXPECT_TRUE(has(message({{"moe", {"8,2,64"}}}), "'8,2,64', wanted E,TOPK,N,K"));
+  EXPECT_TRUE(has(message({{"moe", {"8,9,64,64"}}}), "'9'"));
+  EXPECT_TRUE(has(message({{"moe", {"8,2,64,64"}}, {"shape", {"64,64"}}}), "--shape beside it"));
   EXPECT_TRUE(has(message({{"shape", {"64"}}}), "'64', wanted N,K"));
   EXPECT_TRUE(has(message({{"shape", {"64,0"}}}), "'0'"));
   EXPECT_TRUE(has(message({{"shape", {"64,64"}}, {"model", {"x"}}}), "--model beside it"));
@@ -139,7 +173,7 @@ TEST(Bench, UsageErrors) {
   EXPECT_TRUE(has(message({{"shape", {"64,64"}}, {"scheme", {"a*=NVFP4"}}}), "without a pattern"));
   EXPECT_TRUE(has(message({{"shape", {"64,64"}}, {"family", {"nvfp5"}}}), "a family"));
   EXPECT_TRUE(has(message({{"shape", {"64,64"}}, {"kernel", {"cpu_nvfp4_dot"}}}), "cpu_nvfp4_w4a4_dot"));
-  EXPECT_TRUE(has(message({{"shape", {"64,64"}}, {"device", {"sm_90"}}}), "the CPU of this machine"));
+  EXPECT_TRUE(has(message({{"shape", {"64,64"}}, {"device", {"sm_90"}}}), "a device of this machine"));
 }
 
 TEST(Bench, TheEnvironmentSpeaksOfShapesToo) {

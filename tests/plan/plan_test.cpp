@@ -272,5 +272,48 @@ TEST(AnyLists, AFloorThatReadsTheCheckpointServesEveryPlan) {
   }
 }
 
+// A kernel for up to eight rows serves the batches in which an expert expects no more; quarantines, measurements and calls
+// go on speaking of rows.
+TEST(Plan, BatchRangesOfExpertRowsAreTokens) {
+  StubRegistry stubs;
+  stubs.add(Family::nvfp4_w4a4, "few", "native");
+  stubs.line(Family::nvfp4_w4a4).m_max = 8;
+  stubs.add(Family::nvfp4_w4a4, "many", "native");
+  LayerSpec experts = layer_of("layers.0.mlp.experts.down_proj", nvfp4_scheme(), 64, 64);
+  experts.kind = LayerKind::experts;
+  experts.experts = 128;
+  experts.stacked = true;
+  PlanRequest request;
+  request.layers = {experts, layer_of("layers.0.self_attn.o_proj", nvfp4_scheme(), 64, 64)};
+  request.device = here();
+  request.registry = &stubs.registry();
+  request.routing = {128, 8, {}};
+  const Plan plan = make_plan(request).value();
+  const auto shown = [](const Decision& decision) {
+    Decision by_batch;
+    by_batch.ranges = decision.by_batch();
+    return served(by_batch);
+  };
+  EXPECT_EQ(served(plan, 0), "few 1..8, many 9..");
+  EXPECT_EQ(shown(*plan.layers[0].decision), "few 1..128, many 129..");
+  EXPECT_EQ(shown(*plan.layers[1].decision), "few 1..8, many 9..");
+  EXPECT_EQ(plan.routing.top_k, 8);
+
+  // On paper they are tokens, and a lock turns them into the same rows again.
+  const PlanRecord record = record_of(plan);
+  EXPECT_EQ(record.layers[0].ranges[0].m_max, 128);
+  PlanRequest locked = request;
+  locked.lock = &record;
+  const Plan again = make_plan(locked).value();
+  EXPECT_EQ(again.hash, plan.hash);
+  EXPECT_EQ(served(again, 0), "few 1..8, many 9..");
+
+  PlanRequest unknown = request;
+  unknown.routing = {};
+  const Plan rows = make_plan(unknown).value();
+  EXPECT_EQ(shown(*rows.layers[0].decision), "few 1..8, many 9..");
+  EXPECT_NE(rows.hash, plan.hash);
+}
+
 }  // namespace
 }  // namespace gearshift
