@@ -10,6 +10,8 @@ namespace gearshift {
 struct RaceEntry {
   const Kernel* kernel = nullptr;
   std::string tactic;
+
+  bool operator==(const RaceEntry&) const = default;
 };
 // What all launches of a race have in common.
 struct RaceSetting {

@@ -228,6 +228,11 @@ Result<void> Tuner::tune_group(TuneGroup& group) {
     if (outcome == Outcome::busy) busy_.emplace_back(group.row(), m);
     ++done_;
   }
+  return settle(group, layer);
+}
+
+// After whatever changed a group's times: where its switches are now, and that both sides of them are right.
+Result<void> Tuner::settle(TuneGroup& group, Prepared& layer) {
   GEARSHIFT_CHECK(refine(group, *layer.layer, *layer.judge));
   return prove_edges(group, *layer.layer, *layer.judge);
 }
@@ -240,9 +245,7 @@ void Tuner::launch_first(const TuneGroup& group, const LayerPlan& plan) {
     for (const int64_t m : batch) {
       if (m > small_batch && !sizes.empty()) break;
       const std::vector<RaceEntry> racing = group.candidates(m);
-      const bool runs = std::any_of(racing.begin(), racing.end(), [&](const RaceEntry& other) {
-        return other.kernel == entry.kernel && other.tactic == entry.tactic;
-      });
+      const bool runs = std::find(racing.begin(), racing.end(), entry) != racing.end();
       if (runs && racing.size() > 1) sizes.push_back(m);
     }
     if (out_of_time()) return;
@@ -325,10 +328,10 @@ Result<void> Tuner::work_of_others(std::vector<TuneGroup>& groups) {
     }
     std::this_thread::sleep_for(pause);
   }
-  for (const TuneGroup& group : groups) {
+  for (TuneGroup& group : groups) {
     if (grown.count(group.row()) == 0) continue;
     GEARSHIFT_TRY(Prepared layer, prepare_group(group));
-    GEARSHIFT_CHECK(prove_edges(group, *layer.layer, *layer.judge));
+    GEARSHIFT_CHECK(settle(group, layer));
   }
   return {};
 }
@@ -364,14 +367,11 @@ Result<void> Tuner::close_gap(const Plan& listed, std::vector<TuneGroup>& groups
 }
 
 // Twice the laps of before, so that the store takes them for the better rows.
-Result<void> Tuner::repeat(const TuneGroup& group, const ServedTime& doubtful) {
+Result<void> Tuner::repeat(TuneGroup& group, const ServedTime& doubtful) {
   const int64_t m = doubtful.m;
   std::vector<RaceEntry> entries = {{range_for(group.listed(), m).kernel, ""}};
   for (const RaceEntry& entry : {doubtful.chosen, doubtful.best}) {
-    const bool there = std::any_of(entries.begin(), entries.end(), [&](const RaceEntry& other) {
-      return other.kernel == entry.kernel && other.tactic == entry.tactic;
-    });
-    if (!there) entries.push_back(entry);
+    if (std::find(entries.begin(), entries.end(), entry) == entries.end()) entries.push_back(entry);
   }
   RaceRules rules;
   double lap_us = 0;
@@ -391,7 +391,7 @@ Result<void> Tuner::repeat(const TuneGroup& group, const ServedTime& doubtful) {
     GEARSHIFT_CHECK(add_layout(*layer.layer, *entry.kernel->layout, session_.threads()));
   session_.keep(race_of(group, *layer.layer, entries, 0, m, rules));
   session_.file().release(work);
-  return prove_edges(group, *layer.layer, *layer.judge);
+  return settle(group, layer);
 }
 
 // ---- all of them

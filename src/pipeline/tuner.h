@@ -45,11 +45,12 @@ class Tuner {
                                   const std::vector<RaceEntry>& entries, size_t incumbent, int64_t m,
                                   const RaceRules& rules);
   RaceRules rules_now() const;
+  Result<void> settle(TuneGroup& group, Prepared& layer);
   Result<void> refine(TuneGroup& group, PreparedLayer& prepared, Judge& judge);
   Result<void> prove_edges(const TuneGroup& group, PreparedLayer& prepared, Judge& judge);
   Result<void> work_of_others(std::vector<TuneGroup>& groups);
   Result<void> close_gap(const Plan& listed, std::vector<TuneGroup>& groups);
-  Result<void> repeat(const TuneGroup& group, const ServedTime& doubtful);
+  Result<void> repeat(TuneGroup& group, const ServedTime& doubtful);
   void leave_out(const TuneGroup& group, int64_t m, const RaceEntry* entry, const std::string& why);
   void quarantine(const TuneGroup& group, const PlannedRange& range, const RaceEntry& entry,
                   const ProofFailure& failure);

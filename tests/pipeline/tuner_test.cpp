@@ -130,6 +130,26 @@ TEST_F(TunerTest, ASecondRunMeasuresNothingAgain) {
   EXPECT_EQ(second->rows[0].previous, second->rows[0].chosen);
 }
 
+TEST_F(TunerTest, WhereRunningADoubtfulRaceAgainMovesTheSwitchItIsFound) {
+  write_model({{"model.layers.0.a", 24}});
+  CopiedKernels kernels;
+  kernels.add("listed"), kernels.add("other");
+  Script script;
+  // Within noise at first, so that the listed kernel stays; the second race tells them apart from 8 rows on.
+  script.us = [&](std::string_view kernel, int64_t m, std::string_view, bool) {
+    if (m < 8) return 1.0;
+    if (kernel == "listed") return 10.0;
+    return stored(EntryKind::measurement) < 4 ? 9.85 : 5.0;
+  };
+  const auto first = tune(kernels, script, options({{"batch", "1,16"}}));
+  ASSERT_TRUE(first.ok()) << first.error().message();
+  EXPECT_EQ(served(first->plan), "listed 1..7, other 8..");
+  const auto second = tune(kernels, script, options({{"batch", "1,16"}}));
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->measured, 0u);
+  EXPECT_EQ(second->plan.hash, first->plan.hash);
+}
+
 TEST_F(TunerTest, Case66TheModeIsPartOfTheKeyAndOfTheTime) {
   CopiedKernels kernels;
   kernels.add("host_bound"), kernels.add("device_bound");
