@@ -33,6 +33,8 @@ struct Product {
 };
 // What `workspace_bytes` should be.
 inline constexpr int64_t cublaslt_workspace_bytes = int64_t{32} << 20;
+// Where its workspace and operands begin; callers of kernels promise 64.
+inline constexpr int64_t cublaslt_alignment = 256;
 
 // Queues the product; no allocation on the device, so it may be captured. False when cuBLASLt has no algorithm for it:
 // operands must start on 16 bytes and rows be a multiple of 16 bytes apart.

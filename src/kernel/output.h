@@ -61,6 +61,13 @@ class Carver {
     used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
     return at;
   }
+  // The same on a coarser boundary, wherever the base stands: takes `alignment` bytes more.
+  template <class T>
+  T* take_aligned(int64_t count, int64_t alignment) {
+    uint8_t* at = take<uint8_t>(count * static_cast<int64_t>(sizeof(T)) + alignment);
+    const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(alignment));
+    return reinterpret_cast<T*>(past == 0 ? at : at + (alignment - past));
+  }
   int64_t used() const { return used_; }
 
  private:

@@ -50,13 +50,6 @@ Geometry geometry_of(const LayerSpec& layer, DType element, int64_t m) {
   return g;
 }
 
-// cuBLASLt wants its workspace on 256 bytes; callers promise 64.
-constexpr int64_t kLibraryAlignment = 256;
-uint8_t* align_up(uint8_t* pointer) {
-  const uintptr_t past = reinterpret_cast<uintptr_t>(pointer) % kLibraryAlignment;
-  return past == 0 ? pointer : pointer + (kLibraryAlignment - past);
-}
-
 struct Scratch {
   uint8_t* library = nullptr;  // of cuBLASLt
   uint8_t* panel = nullptr;
@@ -67,7 +60,7 @@ struct Scratch {
 int64_t carve(const LayerSpec& layer, ActivationUse use, const Geometry& g, uint8_t* base, Scratch* out) {
   Carver carver(base);
   Scratch s;
-  s.library = align_up(carver.take<uint8_t>(cuda::cublaslt_workspace_bytes + kLibraryAlignment));
+  s.library = carver.take_aligned<uint8_t>(cuda::cublaslt_workspace_bytes, cuda::cublaslt_alignment);
   s.panel = carver.take<uint8_t>(g.panel_rows * g.columns * element_size(g.element));
   s.sums = carver.take<float>(g.chunk * g.panel_rows);
   s.operand_stride = cuda::operand_bytes({use, g.element, g.columns}, g.chunk);

@@ -18,7 +18,6 @@ namespace gearshift {
 namespace {
 
 constexpr int64_t kMostScaledRows = 8192;  // of x at a time
-constexpr int64_t kAligned = 256;          // cuBLASLt wants more than the 64 that callers promise
 
 cuda::OperandNeeds tile_needs(const LayerSpec& layer) {
   cuda::OperandNeeds needs;
@@ -40,15 +39,10 @@ int64_t carve_tiles(const LayerSpec& layer, int64_t m, uint8_t* base, TileScratc
   int64_t most = 0;
   for (size_t part = 0; part < part_count(layer); ++part) most = std::max(most, part_rows(layer, part));
   Carver carver(base);
-  const auto aligned = [&](int64_t bytes) {
-    uint8_t* at = carver.take<uint8_t>(bytes + kAligned);
-    const uintptr_t past = reinterpret_cast<uintptr_t>(at) % kAligned;
-    return past == 0 || at == nullptr ? at : at + (kAligned - past);
-  };
   TileScratch s;
-  s.library = aligned(cuda::cublaslt_workspace_bytes);
-  s.sums = reinterpret_cast<float*>(aligned(rows * most * 4));
-  s.operand = aligned(cuda::operand_bytes(tile_needs(layer), rows));
+  s.library = carver.take_aligned<uint8_t>(cuda::cublaslt_workspace_bytes, cuda::cublaslt_alignment);
+  s.sums = carver.take_aligned<float>(rows * most, cuda::cublaslt_alignment);
+  s.operand = carver.take_aligned<uint8_t>(cuda::operand_bytes(tile_needs(layer), rows), cuda::cublaslt_alignment);
   if (out != nullptr) *out = s;
   return carver.used();
 }

@@ -18,15 +18,9 @@ namespace gearshift {
 
 namespace {
 
-constexpr int64_t kMostRows = 8192;  // of x at a time
 constexpr int64_t kBlockSide = 128;
-constexpr int64_t kLibraryBytes = cuda::cublaslt_workspace_bytes;
-constexpr int64_t kLibraryAlign = 256;  // cuBLASLt wants more than the 64 that callers promise
 
-// Products scaled by blocks take whole quads of rows.
-int64_t rows_multiplied(CodeProduct product, int64_t rows) {
-  return product == CodeProduct::e4m3_block ? ceil_div(rows, 4) * 4 : rows;
-}
+}  // namespace
 
 cuda::OperandNeeds code_needs(const LayerSpec& layer, CodeProduct product) {
   cuda::OperandNeeds needs;
@@ -39,6 +33,15 @@ cuda::OperandNeeds code_needs(const LayerSpec& layer, CodeProduct product) {
   return needs;
 }
 
+namespace {
+
+constexpr int64_t kMostRows = 8192;  // of x at a time
+
+// Products scaled by blocks take whole quads of rows.
+int64_t rows_multiplied(CodeProduct product, int64_t rows) {
+  return product == CodeProduct::e4m3_block ? ceil_div(rows, 4) * 4 : rows;
+}
+
 struct CodeScratch {
   uint8_t* library = nullptr;
   float* sums = nullptr;        // [rows][N]
@@ -49,11 +52,7 @@ int64_t carve_codes(const LayerSpec& layer, CodeProduct product, int64_t m, uint
   const int64_t rows = rows_multiplied(product, std::min(m, kMostRows));
   Carver carver(base);
   CodeScratch s;
-  s.library = carver.take<uint8_t>(kLibraryBytes + kLibraryAlign);
-  if (base != nullptr) {
-    const uintptr_t past = reinterpret_cast<uintptr_t>(s.library) % kLibraryAlign;
-    s.library += past == 0 ? 0 : kLibraryAlign - past;
-  }
+  s.library = carver.take_aligned<uint8_t>(cuda::cublaslt_workspace_bytes, cuda::cublaslt_alignment);
   s.sums = carver.take<float>(rows * layer.n);
   s.operand_stride = cuda::operand_bytes(code_needs(layer, product), rows);
   s.operands = carver.take<uint8_t>(activation_versions(layer, ActivationUse::as_checkpoint) * s.operand_stride);
@@ -129,7 +128,7 @@ class CodeMultiplier {
     p.m = rows;
     p.operand = product_ == CodeProduct::int8 ? DType::i8 : DType::f8_e4m3;
     p.workspace = scratch_.library;
-    p.workspace_bytes = kLibraryBytes;
+    p.workspace_bytes = cuda::cublaslt_workspace_bytes;
     p.stream = args_.stream;
     if (product_ == CodeProduct::e4m3_block) {
       p.scales = cuda::ProductScales::block128;

@@ -1,6 +1,7 @@
 #include "kernel/cuda/prefill.h"
 
 #include "device/cuda.h"
+#include "kernel/cuda/bound_run.h"
 #include "kernel/cuda/failure.h"
 #include "kernel/cuda/operand.h"
 #include "kernel/cuda/prefill_launch.h"
@@ -111,24 +112,13 @@ void run_prefill(const RunArgs& args, ActivationUse use, const Layout& layout) {
   }
 }
 
-template <ActivationUse Use, const Layout* L>
-void run_prefill_as(const RunArgs& args) {
-  run_prefill(args, Use, *L);
-}
-template <const Layout* L>
-void (*run_prefill_for(ActivationUse use))(const RunArgs&) {
-  return use == ActivationUse::as_checkpoint ? run_prefill_as<ActivationUse::as_checkpoint, L>
-                                             : run_prefill_as<ActivationUse::float16, L>;
-}
-void (*run_prefill_of(ActivationUse use, const Layout& layout))(const RunArgs&) {
-  if (&layout == &nvfp4_rows16_mma) return run_prefill_for<&nvfp4_rows16_mma>(use);
-  if (&layout == &mxfp4_rows16_mma) return run_prefill_for<&mxfp4_rows16_mma>(use);
-  return run_prefill_for<&int4_rows16_mma>(use);
+cuda::Run run_prefill_of(ActivationUse use, const Layout& layout) {
+  return cuda::bound_run<run_prefill, &nvfp4_rows16_mma, &mxfp4_rows16_mma, &int4_rows16_mma>(use, layout);
 }
 
 #else
 
-void (*run_prefill_of(ActivationUse, const Layout&))(const RunArgs&) { return nullptr; }
+cuda::Run run_prefill_of(ActivationUse, const Layout&) { return nullptr; }
 
 #endif
 

@@ -13,7 +13,6 @@ namespace gearshift {
 
 namespace {
 
-constexpr int64_t kScaledColumns = 128;
 // Tokens of a tile where bits may not depend on M: little is lost for one token, and many still run at a fair rate.
 constexpr int kInvariantTokens = 64;
 
@@ -26,17 +25,6 @@ cuda::PrefillTable table_of(CodeProduct product, bool invariant) {
   return table;
 }
 
-cuda::OperandNeeds row_needs(const LayerSpec& layer, CodeProduct product) {
-  cuda::OperandNeeds needs;
-  needs.element = DType::u8;
-  needs.columns = code_rows_of(layer).row_bytes;
-  if (product == CodeProduct::e4m3_block) {
-    needs.group_scales = cuda::GroupScales::by_group;
-    needs.group = kScaledColumns;
-  }
-  return needs;
-}
-
 struct RowScratch {
   uint8_t* operands = nullptr;  // [versions]
   int64_t operand_stride = 0;
@@ -45,7 +33,7 @@ struct RowScratch {
 int64_t carve_rows(const LayerSpec& layer, CodeProduct product, int64_t m, uint8_t* base, RowScratch* out) {
   Carver carver(base);
   RowScratch s;
-  s.operand_stride = cuda::operand_bytes(row_needs(layer, product), m);
+  s.operand_stride = cuda::operand_bytes(code_needs(layer, product), m);
   s.operands = carver.take<uint8_t>(activation_versions(layer, ActivationUse::as_checkpoint) * s.operand_stride);
   s.shared = cuda::carve_prefill(carver);
   if (out != nullptr) *out = s;
@@ -119,7 +107,7 @@ void run_prefill_rows(const RunArgs& args, CodeProduct product, bool invariant) 
       pre_scale =
           reinterpret_cast<const float*>(args.packed + packed.pre_scale) + static_cast<int64_t>(first_part) * layer.k;
     cuda::Operand x;
-    if (!cuda::make_operand(args, row_needs(layer, product), first_part, 0, m, pre_scale,
+    if (!cuda::make_operand(args, code_needs(layer, product), first_part, 0, m, pre_scale,
                             scratch.operands + static_cast<int64_t>(version) * scratch.operand_stride, x) ||
         !launch_prefill_rows(args, product, table, scratch, x, first_row, rows))
       return cuda::failed(args);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "device/cuda.h"
+#include "kernel/cuda/bound_run.h"
 #include "kernel/cuda/emulation.h"
 #include "kernel/cuda/failure.h"
 #include "kernel/cuda/operand.h"
@@ -249,25 +250,13 @@ void run_stream(const RunArgs& args, ActivationUse use, const Layout& layout) {
   }
 }
 
-template <ActivationUse Use, const Layout* L>
-void run_stream_as(const RunArgs& args) {
-  run_stream(args, Use, *L);
-}
-template <const Layout* L>
-void (*run_stream_for(ActivationUse use))(const RunArgs&) {
-  return use == ActivationUse::as_checkpoint ? run_stream_as<ActivationUse::as_checkpoint, L>
-                                             : run_stream_as<ActivationUse::float16, L>;
-}
-void (*run_stream_of(ActivationUse use, const Layout& layout))(const RunArgs&) {
-  if (&layout == &nvfp4_rows16_mma) return run_stream_for<&nvfp4_rows16_mma>(use);
-  if (&layout == &mxfp4_rows16_mma) return run_stream_for<&mxfp4_rows16_mma>(use);
-  if (&layout == &int4_rows16_mma) return run_stream_for<&int4_rows16_mma>(use);
-  return run_stream_for<&code_rows>(use);
+cuda::Run run_stream_of(ActivationUse use, const Layout& layout) {
+  return cuda::bound_run<run_stream, &nvfp4_rows16_mma, &mxfp4_rows16_mma, &int4_rows16_mma, &code_rows>(use, layout);
 }
 
 #else
 
-void (*run_stream_of(ActivationUse, const Layout&))(const RunArgs&) { return nullptr; }
+cuda::Run run_stream_of(ActivationUse, const Layout&) { return nullptr; }
 
 #endif
 
