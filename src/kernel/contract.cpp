@@ -143,8 +143,11 @@ bool any_covers(const std::vector<std::string_view>& targets, std::string_view a
          std::any_of(targets.begin(), targets.end(), [&](std::string_view t) { return target_covers(t, arch); });
 }
 
+std::optional<Refusal> generation_refuses(const Contract& contract, const DeviceProfile& device);
+
 std::optional<Refusal> code_refuses(const Kernel& kernel, const Contract& contract, const DeviceProfile& device) {
-  if (kernel.platform != device.platform) return std::nullopt;  // the device stage says so
+  // The device stage says so: no build would help.
+  if (kernel.platform != device.platform || generation_refuses(contract, device)) return std::nullopt;
   if (contract.targets == std::vector<std::string_view>{"none"}) {
     return refusal(
         Stage::build, "targets", "none", device.arch,
@@ -177,12 +180,7 @@ std::optional<Refusal> platform_refuses(const Kernel& kernel, const DeviceProfil
                  "runs on " + text(name(kernel.platform)) + ", not on " + text(name(device.platform)));
 }
 
-std::optional<Refusal> device_refuses(const Kernel& kernel, const Contract& contract, const DeviceProfile& device) {
-  if (kernel.platform == Platform::cpu && !isa_covers(device.isa, contract.isa)) {
-    return refusal(
-        Stage::device, "isa", text(name(device.isa)), text(name(contract.isa)),
-        "needs the instruction set " + text(name(contract.isa)) + "; this processor offers " + text(name(device.isa)));
-  }
+std::optional<Refusal> generation_refuses(const Contract& contract, const DeviceProfile& device) {
   if (!contract.capabilities.empty() && device.capability > 0 && !lies_in(contract.capabilities, device.capability)) {
     const std::string found = text(int64_t{device.capability}), wanted = one_of(contract.capabilities);
     return refusal(Stage::device, "capabilities", found, wanted,
@@ -191,11 +189,19 @@ std::optional<Refusal> device_refuses(const Kernel& kernel, const Contract& cont
   const bool admitted =
       contract.archs.empty() || std::any_of(contract.archs.begin(), contract.archs.end(),
                                             [&](std::string_view arch) { return glob_match(arch, device.arch); });
-  if (!admitted) {
-    const std::string wanted = one_of(contract.archs);
-    return refusal(Stage::device, "archs", device.arch, wanted,
-                   "is built for " + wanted + ", the device is " + device.arch);
+  if (admitted) return std::nullopt;
+  const std::string wanted = one_of(contract.archs);
+  return refusal(Stage::device, "archs", device.arch, wanted,
+                 "is built for " + wanted + ", the device is " + device.arch);
+}
+
+std::optional<Refusal> device_refuses(const Kernel& kernel, const Contract& contract, const DeviceProfile& device) {
+  if (kernel.platform == Platform::cpu && !isa_covers(device.isa, contract.isa)) {
+    return refusal(
+        Stage::device, "isa", text(name(device.isa)), text(name(contract.isa)),
+        "needs the instruction set " + text(name(contract.isa)) + "; this processor offers " + text(name(device.isa)));
   }
+  if (auto no = generation_refuses(contract, device)) return no;
   return library_refuses(contract, device);
 }
 

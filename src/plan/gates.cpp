@@ -125,10 +125,12 @@ std::optional<Refusal> refused_as_unverified(const Kernel& kernel, const std::st
 }  // namespace
 
 bool is_verified_on(const Kernel& kernel, const DeviceProfile& device) {
+  const bool is_ours = kernel.layout != &engine_layout;
+  const bool runs_on_host = kernel.platform == Platform::cpu && device.platform != Platform::cpu;
   const auto& verified = kernel.contract.verified;
-  return verified.empty() || std::any_of(verified.begin(), verified.end(), [&](std::string_view known) {
-           return known == device.arch || known == device.name;
-         });
+  return !is_ours || runs_on_host || std::any_of(verified.begin(), verified.end(), [&](std::string_view known) {
+    return known == name(kernel.platform) || glob_match(known, device.arch) || known == device.name;
+  });
 }
 
 bool one_for_all(const Policy& policy) { return policy.single_kernel || policy.batch_invariant; }

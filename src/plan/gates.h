@@ -37,7 +37,9 @@ GatedCandidate pass_gates(const ListEntry& entry, const LayerCase& layer_case, c
 // One kernel serves all batch sizes of a layer.
 bool one_for_all(const Policy& policy);
 
-// The kernel has been run on this device, or names no device that it was run on.
+// The kernel has been run on this device, by the names (or patterns) of its contract; "cpu" there means any. Nothing of
+// another engine runs here, so nothing of it waits for a check; what the host does for a device is no matter of the
+// device.
 bool is_verified_on(const Kernel& kernel, const DeviceProfile& device);
 
 // True when an item of --disable means this kernel, its backend or the family.

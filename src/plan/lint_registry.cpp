@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "gearshift/plan.h"
 #include "plan/arithmetic.h"
+#include "plan/gates.h"
 #include "plan/sample_layers.h"
 
 namespace gearshift {
@@ -51,6 +52,8 @@ class ListLint {
       : registry_(registry), list_(list), findings_(findings) {
     for (const DeviceProfile& device : devices)
       if (device.platform == list.platform) cases_.devices.push_back(&device);
+    // What a list promises does not depend on what this build has code for.
+    for (const ListEntry& entry : list.entries) kernels_.emplace_back(*entry.kernel).contract.targets.clear();
     cases_.layers = sample_layers(list.family, list.kind);
     served_.resize(list.entries.size());
     admitted_.resize(list.entries.size());
@@ -71,7 +74,7 @@ class ListLint {
   }
 
  private:
-  const Kernel& kernel(size_t line) const { return *list_.entries[line].kernel; }
+  const Kernel& kernel(size_t line) const { return kernels_[line]; }
   bool on_request(size_t line) const { return list_.entries[line].on_request; }
 
   void ask(size_t d, size_t l, const Assumptions& all) {
@@ -174,23 +177,18 @@ class ListLint {
                        " can be imported"));
   }
 
-  // Adding a kernel must change no plan on devices that it is not verified on: others that serve there stand first.
-  // Where only portable ones do, it is the better start.
+  // Adding a kernel must change no plan on devices that it is not verified on: those that are verified there stand
+  // first. Where none is, or only what is portable, any is a start, and is checked there before it is used.
   void verified(size_t line) {
-    const Kernel& own = kernel(line);
-    if (list_.platform == Platform::cpu || own.contract.verified.empty() || on_request(line)) return;
+    if (list_.platform == Platform::cpu || on_request(line)) return;
     std::set<Case> taken;
     for (const Case& one : served_[line]) {
       const DeviceProfile& device = *cases_.devices[one.first];
-      const bool known = std::any_of(own.contract.verified.begin(), own.contract.verified.end(),
-                                     [&](std::string_view v) { return v == device.arch || v == device.name; });
-      bool first = true, others = false;
-      for (size_t i = 0; i < list_.entries.size(); ++i) {
-        if (i == line || served_[i].count(one) == 0 || on_request(i) || is_portable(kernel(i))) continue;
-        first = first && i > line;
-        others = true;
+      if (is_verified_on(kernel(line), device)) continue;
+      for (size_t i = line + 1; i < list_.entries.size(); ++i) {
+        const bool passed_over = served_[i].count(one) != 0 && !on_request(i) && !is_portable(kernel(i));
+        if (passed_over && is_verified_on(kernel(i), device)) taken.insert(one);
       }
-      if (!known && first && others) taken.insert(one);
     }
     if (!taken.empty())
       add("verified_devices_only", line,
@@ -200,6 +198,7 @@ class ListLint {
   const Registry& registry_;
   const KernelList& list_;
   std::vector<LintFinding>& findings_;
+  std::vector<Kernel> kernels_;  // by line
   Cases cases_;
   std::vector<std::set<Case>> served_;      // by line
   std::vector<std::set<size_t>> admitted_;  // by line: devices

@@ -104,15 +104,16 @@ struct SharedVerdict {
   std::vector<std::string> kernels;
 };
 
-std::vector<SharedVerdict> lines_of(const Decision& decision) {
+std::vector<SharedVerdict> lines_of(const LayerPlan& row) {
   std::vector<SharedVerdict> lines;
-  for (const Verdict& verdict : decision.candidates) {
+  for (const Verdict& verdict : row.decision->candidates) {
     if (verdict.kind == VerdictKind::selected) continue;
     const auto same = std::find_if(lines.begin(), lines.end(), [&](const SharedVerdict& line) {
       const Verdict& other = *line.first;
       const bool alike = verdict.field.empty() ? verdict.kind == VerdictKind::eligible || verdict.reason == other.reason
                                                : verdict.found == other.found && verdict.wanted == other.wanted;
-      return other.kind == verdict.kind && other.stage == verdict.stage && other.field == verdict.field && alike;
+      return other.kind == verdict.kind && other.stage == verdict.stage && other.field == verdict.field && alike &&
+             what_would_change_it(other, row) == what_would_change_it(verdict, row);
     });
     if (same == lines.end())
       lines.push_back({&verdict, {std::string(verdict.kernel->name)}});
@@ -142,7 +143,7 @@ void add_answer(Table& table, const std::string& letter, const LayerPlan& row) {
   };
   if (decision.fallback) add("asked", decision.fallback->requested + ": " + decision.fallback->reason);
   for (const PlannedRange& range : decision.by_batch()) add("chosen", chosen_text(decision, range));
-  for (const SharedVerdict& line : lines_of(decision)) {
+  for (const SharedVerdict& line : lines_of(row)) {
     const Verdict& verdict = *line.first;
     const std::string facts = facts_of(verdict), change = how_to_get_it(verdict, row);
     std::string text = join(line.kernels, ", ") + ": " +

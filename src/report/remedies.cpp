@@ -12,7 +12,8 @@ std::string backend_option(const LayerPlan& row, std::string_view backend) {
   return fmt::format("--{} {}", row.layer.kind == LayerKind::experts ? "moe-backend" : "linear-backend", backend);
 }
 
-// A kernel that lost: by its backend where it is the first of it that passes, else without those that won.
+// A kernel that lost: by its backend where it is the first of it that passes, else without what won or stands before
+// it.
 std::string to_win(const Verdict& verdict, const LayerPlan& row) {
   const Decision& decision = *row.decision;
   const auto first = std::find_if(decision.candidates.begin(), decision.candidates.end(), [&](const Verdict& other) {
@@ -20,8 +21,11 @@ std::string to_win(const Verdict& verdict, const LayerPlan& row) {
   });
   if (first->kernel == verdict.kernel && !decision.fallback) return backend_option(row, verdict.kernel->backend);
   std::string names;
+  bool before = true;
   for (const Verdict& other : decision.candidates) {
-    if (other.kind == VerdictKind::selected) names += (names.empty() ? "" : ",") + std::string(other.kernel->name);
+    before = before && other.kernel != verdict.kernel;
+    if (other.kind == VerdictKind::selected || (before && other.kind == VerdictKind::eligible))
+      names += (names.empty() ? "" : ",") + std::string(other.kernel->name);
   }
   return "--disable " + names;
 }
@@ -55,8 +59,9 @@ std::string what_would_change_it(const Verdict& verdict, const LayerPlan& row) {
     case Stage::build:
       return verdict.wanted.empty() ? "a build that has it" : "a build with " + verdict.wanted;
     case Stage::device:
-      return verdict.wanted.empty() ? "another device"
-                                    : fmt::format("a device with {} {}", verdict.field, verdict.wanted);
+      if (verdict.wanted.empty()) return "another device";
+      if (verdict.field == "archs") return "a device of " + verdict.wanted;
+      return fmt::format("a device with {} {}", verdict.field, verdict.wanted);
     case Stage::layer:
       return numbers_of(verdict);
     case Stage::self_check:

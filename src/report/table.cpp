@@ -89,8 +89,12 @@ std::vector<std::string> wrap(std::string_view text, size_t width) {
   while (!text.empty()) {
     size_t bytes = prefix_bytes(text, width);
     if (bytes < text.size()) {
-      const size_t blank = text.substr(0, bytes + 1).rfind(' ');
-      if (blank != std::string_view::npos && blank > 0) bytes = blank;
+      // Lists without blanks are to be pasted again: they are cut behind a comma, which says that more follows.
+      const size_t blank = text.substr(0, bytes + 1).rfind(' '), comma = text.substr(0, bytes).rfind(',');
+      if (blank != std::string_view::npos && blank > 0)
+        bytes = blank;
+      else if (comma != std::string_view::npos)
+        bytes = comma + 1;
     }
     lines.emplace_back(text.substr(0, bytes));
     text.remove_prefix(bytes);

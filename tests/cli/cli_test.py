@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The command from outside: usage errors, exit codes, where output goes, precedence. Usage: cli_test.py GEARSHIFT"""
-import json, os, random, struct, subprocess, sys, tempfile, unittest
+import json, os, random, re, struct, subprocess, sys, tempfile, unittest
 from html.parser import HTMLParser
 
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
@@ -770,6 +770,23 @@ class Precedence(Case):
         self.assertIn("bf16", json.dumps(self.document("plan", self.model, *asked)["warnings"]))
         done = self.bad(3, "plan", self.model, *asked, "--strict", names=["lm_head"])
         self.assertGreater(len(done.said.splitlines()), 1)
+
+    def test_what_gets_a_kernel_gets_it(self):
+        """Every `to get it:` of an explanation, followed."""
+        name = "model.layers.0.mlp.up_proj"
+        told = " ".join(self.good("plan", self.model, "--explain", name).out.split())
+        row = lambda *words: next(r for r in self.document("plan", self.model, *words)["layers"] if r["name"] == name)
+        eligible = [c["kernel"] for c in row()["candidates"] if c["verdict"] == "eligible"]
+        self.assertGreater(len(eligible), 1)
+        for kernel in eligible:
+            words = re.search(rf" {kernel} \S+ eligible .*?to get it: (.*)", told).group(1).split(" ")
+            # Long lists are wrapped behind their commas.
+            option, value = words[0], words[1]
+            for word in words[2:]:
+                if not value.endswith(","):
+                    break
+                value += word
+            self.assertIn(kernel, [k["kernel"] for k in row(option, value)["kernels"]], f"{option} {value}")
 
     def test_explain(self):
         text = self.good("plan", self.model, "--explain", "model.layers.0.mlp.up_proj").out

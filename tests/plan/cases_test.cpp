@@ -118,6 +118,24 @@ TEST(Case17, ARevisionThatNobodyHasVerified) {
   EXPECT_EQ(served(plan_of(stubs, {layer}, strictly({}), elsewhere("sm_103"), proven).value()), "stub_block 1..");
 }
 
+TEST(Case17, AKernelThatHasRunNowhereIsVerifiedNowhere) {
+  StubRegistry stubs(Platform::cuda);
+  Kernel& kernel = stubs.add(Family::fp8_block_w8a8, "stub_block", "native");
+  kernel.contract.verified = {};
+  const LayerSpec layer = layer_of("l", fp8_block_scheme(), 7168, 2048);
+  const auto plan = [&](const DeviceProfile& device, Policy policy = {}) {
+    return plan_of(stubs, {layer}, std::move(policy), device);
+  };
+  EXPECT_TRUE(mentions(verdict(plan(elsewhere("sm_100")).value(), "stub_block").reason, "not verified on sm_100"));
+  EXPECT_FALSE(plan(elsewhere("sm_100"), strictly({})).ok());
+  // What the host does for a device is no matter of the device; nothing of another engine runs here at all.
+  kernel.platform = Platform::cpu;
+  EXPECT_FALSE(mentions(verdict(plan(elsewhere("gfx942")).value(), "stub_block").reason, "not verified"));
+  kernel.platform = Platform::cuda;
+  kernel.layout = &engine_layout;
+  EXPECT_FALSE(mentions(verdict(plan(elsewhere("sm_100")).value(), "stub_block").reason, "not verified"));
+}
+
 TEST(Case18, OlderThanTheKernel) {
   StubRegistry stubs(Platform::cuda);
   Contract& contract = stubs.add(Family::mixed_precision, "stub_a", "marlin").contract;
@@ -198,6 +216,20 @@ TEST(Case24, SymbolPresentCodeAbsent) {
   EXPECT_EQ(verdict(plan, "stub_fp8").field, "targets");
   EXPECT_TRUE(mentions(verdict(plan, "stub_fp8").reason, "sm_110"));
   EXPECT_EQ(served(plan_of(stubs, {layer}, {}, elsewhere("sm_90")).value()), "stub_fp8 1..");
+}
+
+TEST(Case24, NoBuildIsAskedForWhereNoneWouldHelp) {
+  StubRegistry stubs(Platform::cuda);
+  Contract& contract = stubs.add(Family::fp8_w8a8, "stub_fp8", "cutlass").contract;
+  contract.targets = {"none"};
+  contract.archs = {"sm_90"};
+  stubs.add(Family::fp8_w8a8, "stub_floor", "emulation");
+  const LayerSpec layer = layer_of("l", fp8_channel_scheme(), 4096, 4096);
+  const auto stage = [&](const char* arch) {
+    return verdict(plan_of(stubs, {layer}, {}, elsewhere(arch)).value(), "stub_fp8").stage;
+  };
+  EXPECT_EQ(stage("sm_90"), Stage::build);
+  EXPECT_EQ(stage("sm_121"), Stage::device) << "it has no code for sm_121 in any build";
 }
 
 TEST(Case25, TheDeviceThatLaunchesDecides) {

@@ -117,6 +117,22 @@ TEST(LintRegistry, AKernelBeforeOthersWhereItIsNotVerified) {
   EXPECT_EQ(findings[0].rule, "verified_devices_only");
   EXPECT_TRUE(mentions(findings[0].text, "sm_103"));
   EXPECT_FALSE(mentions(findings[0].text, "sm_100"));
+  const_cast<Kernel*>(entries[1].kernel)->contract.verified = {"sm_100"};
+  EXPECT_TRUE(lint_registry(stubs.registry(), all_devices()).empty())
+      << "on sm_103 one is as good a start as the other";
+}
+
+TEST(LintRegistry, WhatThisBuildHasCodeForDoesNotMatter) {
+  StubRegistry stubs(Platform::cuda);
+  stubs.add(Family::fp8_w8a8, "stub_floor", "emulation").contract.targets = {"none"};
+  Kernel& fast = stubs.add(Family::fp8_w8a8, "stub_fast", "native");
+  fast.contract.archs = {"sm_90"};
+  fast.contract.targets = {"none"};
+  EXPECT_TRUE(finding(lint_registry(stubs.registry(), all_devices()), "portable_last", "stub_floor"));
+  Kernel& behind = stubs.add(Family::fp8_w8a8, "stub_behind", "native");
+  behind.contract.archs = {"sm_90"};
+  behind.contract.targets = {"none"};
+  EXPECT_TRUE(finding(lint_registry(stubs.registry(), all_devices()), "reachable", "stub_behind"));
 }
 
 }  // namespace

@@ -272,8 +272,8 @@ TEST(AnyLists, AFloorThatReadsTheCheckpointServesEveryPlan) {
   }
 }
 
-// A kernel for up to eight rows serves the batches in which an expert expects no more; quarantines, measurements and calls
-// go on speaking of rows.
+// A kernel for up to eight rows serves the batches in which an expert expects no more; quarantines, measurements and
+// calls go on speaking of rows.
 TEST(Plan, BatchRangesOfExpertRowsAreTokens) {
   StubRegistry stubs;
   stubs.add(Family::nvfp4_w4a4, "few", "native");

@@ -140,6 +140,7 @@ class StubRegistry {
     kernel.backend = kept(std::move(backend));
     kernel.platform = platform_;
     kernel.families = {family};
+    kernel.contract.verified = {"*"};
     kernel.workspace_bytes = [](const LayerSpec&, int64_t m, int) {
       ++workspace_questions();
       return 10 * m;

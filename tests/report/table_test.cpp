@@ -38,6 +38,7 @@ TEST(TableTest, Wrap) {
   EXPECT_EQ(wrap("", 10), std::vector<std::string>{});
   EXPECT_EQ(wrap("one two three", 7), (std::vector<std::string>{"one two", "three"}));
   EXPECT_EQ(wrap("abcdefgh ij", 4), (std::vector<std::string>{"abcd", "efgh", "ij"}));
+  EXPECT_EQ(wrap("--disable one,two,three", 9), (std::vector<std::string>{"--disable", "one,two,", "three"}));
   EXPECT_EQ(wrapped_paragraph("note  ", "one two three", 17), "note  one two\n      three\n");
 }
 
