@@ -20,6 +20,8 @@ for page in ("README.md", "docs/python.md"):
         os.symlink(os.path.join(root, "examples"), os.path.join(folder, "examples"))
         run = subprocess.run([sys.executable, "-"], input=program, text=True, cwd=folder, capture_output=True)
     programs += len(blocks)
+    if not have_torch:
+        print(f"{page}: {sum('torch' in block for block in blocks)} programs left out, because PyTorch is not installed")
     if run.returncode != 0:
         sys.exit(f"{page}: exit {run.returncode}\n{run.stdout[-2000:]}\n{run.stderr[-4000:]}")
 print(f"{programs} programs")
