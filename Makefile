@@ -39,11 +39,11 @@ cuda: setup
 # A folder that proves and times the CUDA kernels on another x86-64 Linux machine: build/bundle/gpu-check.
 bundle: setup
 	@cmake --preset bundle >/dev/null
-	@cmake --build build/bundle-objects --parallel $(JOBS) --target gearshift_command test_cuda bench_cuda_kernels gearshift_c gearshift_launch
+	@cmake --build build/bundle-objects --parallel $(JOBS) --target gearshift_command test_cuda bench_cuda_kernels bench_cuda_experts gearshift_c gearshift_launch
 	@rm -rf build/bundle && mkdir -p build/bundle
-	@cp build/bundle-objects/gearshift build/bundle-objects/tests/cuda/test_cuda build/bundle-objects/bench/bench_cuda_kernels build/bundle-objects/libgearshift.so build/bundle-objects/gearshift_launch build/bundle/
+	@cp build/bundle-objects/gearshift build/bundle-objects/tests/cuda/test_cuda build/bundle-objects/bench/bench_cuda_kernels build/bundle-objects/bench/bench_cuda_experts build/bundle-objects/libgearshift.so build/bundle-objects/gearshift_launch build/bundle/
 	@cp scripts/gpu_check.sh build/bundle/gpu-check
-	@strip build/bundle/gearshift build/bundle/test_cuda build/bundle/bench_cuda_kernels build/bundle/libgearshift.so build/bundle/gearshift_launch
+	@strip build/bundle/gearshift build/bundle/test_cuda build/bundle/bench_cuda_kernels build/bundle/bench_cuda_experts build/bundle/libgearshift.so build/bundle/gearshift_launch
 	@du -sh build/bundle
 
 clean:

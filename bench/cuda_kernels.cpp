@@ -18,16 +18,17 @@
 #include "device/cublaslt.h"
 #include "device/cuda.h"
 #include "gearshift/kernel.h"
-#include "kernel/cuda/read_ceiling.h"
 #include "measure/activations.h"
 #include "measure/device_run.h"
 #include "measure/judge.h"
 #include "measure/made_up_layer.h"
 #include "measure/timer.h"
+#include "read_floor.h"
 
 namespace {
 
 using namespace gearshift;
+using namespace gearshift::bench;
 
 // (N, K) of linear layers of widespread models; the first five have 64 Mi weights or more.
 constexpr int64_t kShapes[][2] = {{28672, 8192}, {8192, 28672}, {10240, 8192}, {8192, 8192}, {5120, 17408},
@@ -44,50 +45,6 @@ struct Arguments {
   bool sweep = false, large = true;
   size_t shapes = std::size(kShapes);
 };
-
-struct ReadCeiling {
-  double start_us = 0, gbytes_per_s = 0;
-  double floor_us(double bytes) const { return start_us + bytes / (gbytes_per_s * 1e3); }
-};
-
-[[noreturn]] void fail(const ErrorInfo& error) {
-  std::fprintf(stderr, "bench_cuda_kernels: %s\n", error.message().c_str());
-  std::exit(1);
-}
-template <class T>
-T get(Result<T> result) {
-  if (!result.ok()) fail(result.error());
-  return *std::move(result);
-}
-void check(const Result<void>& result) {
-  if (!result.ok()) fail(result.error());
-}
-
-double read_us(const DeviceBuffer& memory, int64_t bytes, uint32_t* sink) {
-  const auto copies = static_cast<int64_t>(memory.size()) / bytes;
-  const int64_t calls = std::max(copies, 400'000'000 / bytes / copies * copies);
-  cuda::Graph graph = get(cuda::Graph::capture([&](void* stream) {
-    for (int64_t i = 0; i < calls; ++i) (void)cuda::queue_read(memory.data() + i % copies * bytes, bytes, sink, stream);
-  }));
-  (void)get(graph.replay_us());
-  std::vector<double> samples;
-  for (int i = 0; i < 9; ++i) samples.push_back(get(graph.replay_us()) / static_cast<double>(calls));
-  return summarize(std::move(samples)).median_us;
-}
-
-// time = start + bytes / rate, through a small and a large read.
-ReadCeiling measure_ceiling() {
-  const DeviceBuffer memory = get(DeviceBuffer::allocate(size_t{1} << 31));
-  check(cuda::fill(const_cast<uint8_t*>(memory.data()), 0, memory.size()));
-  const DeviceBuffer sink = get(DeviceBuffer::allocate(256));
-  auto* word = reinterpret_cast<uint32_t*>(const_cast<uint8_t*>(sink.data()));
-  constexpr int64_t small = 64 * 131072, large = 4096 * 131072;
-  const double small_us = read_us(memory, small, word), large_us = read_us(memory, large, word);
-  ReadCeiling ceiling;
-  ceiling.gbytes_per_s = static_cast<double>(large - small) / ((large_us - small_us) * 1e3);
-  ceiling.start_us = large_us - static_cast<double>(large) / (ceiling.gbytes_per_s * 1e3);
-  return ceiling;
-}
 
 // cuBLASLt alone: codes by codes that are there already, weights in turn. 0: it has no such product.
 double library_us(const Kernel& kernel, int64_t n, int64_t k, int64_t m) {

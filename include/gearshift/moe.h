@@ -126,6 +126,53 @@ Result<void> run_experts(const ExpertBlock& block, const RoutedTokens& routed, C
 Result<void> run_experts_one_by_one(const ExpertBlock& block, const RoutedTokens& routed, ConstMatrix x, Matrix y,
                                     ExpertScratch& scratch, int threads);
 
+// ---- on a CUDA device ----
+
+// Where a call's stages lie in its workspace. Rows are sorted by expert; elements as the call's type.
+struct DeviceExpertStages {
+  int32_t *token = nullptr, *expert = nullptr, *place = nullptr;  // [entries]; place as in SortedTokens, -1: no expert here
+  int32_t* first = nullptr;                                       // [experts + 1]
+  Matrix projected, activated, outputs;                           // after the projections and the function
+  uint8_t *tiles = nullptr, *workspace = nullptr;
+  int64_t bytes = 0;
+};
+
+// Both projections of the experts of one layer on the device that holds their weights. Borrows the prepared layers.
+class DeviceExperts {
+ public:
+  // As ExpertBlock::make, for plans whose kernel of one row can take many experts at once; error usage says why not.
+  static Result<DeviceExperts> make(const PreparedLayer& first, const PreparedLayer& second,
+                                    const ExpertFunction& function);
+
+  const PreparedLayer& layer(int which) const { return *layers_[which]; }
+  const ExpertFunction& function() const { return function_; }
+  bool gated() const { return gated_; }
+  int64_t experts() const { return static_cast<int64_t>(layers_[0]->weights.size()); }
+  int64_t k() const { return layers_[0]->plan->layer.k; }
+  int64_t hidden() const { return layers_[1]->plan->layer.k; }
+  int64_t n() const { return layers_[1]->plan->layer.n; }
+  // The kernel that serves a projection.
+  const Kernel& kernel(int which) const { return *kernels_[which]; }
+  // `base`: nullptr for the sizes alone.
+  DeviceExpertStages stages(int64_t tokens, int64_t top_k, DType dtype, uint8_t* base) const;
+  int64_t workspace_bytes(int64_t tokens, int64_t top_k, DType dtype) const {
+    return stages(tokens, top_k, dtype, nullptr).bytes;
+  }
+
+ private:
+  const PreparedLayer* layers_[2] = {};
+  const Kernel* kernels_[2] = {};
+  ExpertFunction function_;
+  bool gated_ = false;
+};
+
+// run_experts with everything in the device's memory, the router's choice too: queued on `stream` without a word to the
+// host, so that it may be recorded in a graph. Experts outside of 0 .. E - 1 add nothing (they are another rank's).
+// `tactics`: of the two projections; "": chosen. The same bits from call to call. Errors: usage, as run_experts;
+// runtime: a launch failed.
+Result<void> run_experts_on_device(const DeviceExperts& experts, const RoutedTokens& routed, ConstMatrix x, Matrix y,
+                         std::span<uint8_t> workspace, void* stream, std::span<const std::string_view> tactics = {});
+
 // f of one row: gate and up (or up alone) -> hidden, with one rounding. `projected` [2 I] or [I] of dtype, `out` [I] of
 // dtype.
 struct ExpertRowOrder {

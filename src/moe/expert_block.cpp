@@ -5,6 +5,7 @@
 #include "gearshift/moe.h"
 #include "kernel/layout/row_offset.h"
 #include "kernel/parts.h"
+#include "moe/block_shapes.h"
 
 namespace gearshift {
 
@@ -46,23 +47,22 @@ ExpertBlock::Projection projection_of(const PreparedLayer& prepared) {
   return projection;
 }
 
-Result<void> check_layer(const PreparedLayer& prepared) {
-  const LayerSpec& layer = prepared.plan->layer;
-  if (layer.kind != LayerKind::experts || prepared.weights.empty() || layer.modules.empty())
-    return does_not_fit(layer, std::string(name(layer.kind)), "a row of experts");
+Result<void> check_platform(const PreparedLayer& prepared) {
   for (const PlannedRange& range : prepared.plan->decision->ranges) {
     if (range.kernel->platform != Platform::cpu)
-      return does_not_fit(layer, fmt::format("kernel {}", range.kernel->name), "kernels of the CPU");
+      return does_not_fit(prepared.plan->layer, fmt::format("kernel {}", range.kernel->name), "kernels of the CPU");
   }
   return {};
 }
 
 }  // namespace
 
-Result<ExpertBlock> ExpertBlock::make(const PreparedLayer& first, const PreparedLayer& second,
-                                      const ExpertFunction& function) {
+Result<void> check_block_shapes(const PreparedLayer& first, const PreparedLayer& second,
+                                const ExpertFunction& function) {
   for (const PreparedLayer* prepared : {&first, &second}) {
-    if (auto checked = check_layer(*prepared); !checked) return checked.error();
+    const LayerSpec& layer = prepared->plan->layer;
+    if (layer.kind != LayerKind::experts || prepared->weights.empty() || layer.modules.empty())
+      return does_not_fit(layer, std::string(name(layer.kind)), "a row of experts");
   }
   const LayerSpec &in = first.plan->layer, &out = second.plan->layer;
   if (first.weights.size() != second.weights.size())
@@ -74,11 +74,20 @@ Result<ExpertBlock> ExpertBlock::make(const PreparedLayer& first, const Prepared
   if (function.kind == ExpertFunction::Kind::unknown)
     return does_not_fit(in, "an activation function that the config does not state, or that is not known",
                         "silu, gelu, gelu_pytorch_tanh or relu2");
+  return {};
+}
+
+Result<ExpertBlock> ExpertBlock::make(const PreparedLayer& first, const PreparedLayer& second,
+                                      const ExpertFunction& function) {
+  if (auto checked = check_block_shapes(first, second, function); !checked) return checked.error();
+  for (const PreparedLayer* prepared : {&first, &second}) {
+    if (auto checked = check_platform(*prepared); !checked) return checked.error();
+  }
   ExpertBlock block;
   block.projections_[0] = projection_of(first);
   block.projections_[1] = projection_of(second);
   block.function_ = function;
-  block.gated_ = in.n != out.k;
+  block.gated_ = first.plan->layer.n != second.plan->layer.k;
   block.experts_ = static_cast<int64_t>(first.weights.size());
   return block;
 }

@@ -1,6 +1,7 @@
 #include "kernel/cuda/stream_tactics.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gearshift::cuda {
 
@@ -61,6 +62,29 @@ StreamChoice choose_stream_tactic(StreamTactics tactics, int64_t slabs, int64_t 
   return best;
 }
 
+int choose_stream_group_tactic(StreamTactics tactics, double busy, int64_t slabs, int64_t units, int64_t m,
+                               int unit_bytes, bool rare, const StreamDevice& device) {
+  // Of a block, in units: until its first weights are there, and from its last ones to the end.
+  constexpr double kBlockStart = 16, kShareOfX = 0.25;
+  int best = -1;
+  double least = 0;
+  for (size_t i = 0; i < tactics.size(); ++i) {
+    const StreamTactic& t = tactics[i];
+    if (t.token_tiles != (m <= 8 ? 1 : 2) || !stream_fits(t, unit_bytes, slabs, m, device, rare)) continue;
+    const int shared = stream_shared_bytes(t, unit_bytes) + 1024;
+    const int fitting = std::max(1, std::min(t.occupancy, device.shared_bytes_per_multiprocessor / shared));
+    const double blocks = busy * static_cast<double>(divided_up(slabs, t.slabs));
+    const double of_busiest = std::ceil(blocks / device.multiprocessors);
+    const double work = static_cast<double>(t.slabs * units) *
+                        (1 + kShareOfX * static_cast<double>(m * 256) / static_cast<double>(t.slabs * unit_bytes));
+    const double cost = t.cost * of_busiest * (work + kBlockStart / fitting * static_cast<double>(t.warps));
+    if (best >= 0 && cost >= least) continue;
+    best = static_cast<int>(i);
+    least = cost;
+  }
+  return best;
+}
+
 StreamChoice find_stream_tactic(StreamTactics tactics, std::string_view name) {
   for (size_t i = 0; i < tactics.size(); ++i) {
     for (const int cluster : {1, 2}) {
@@ -71,16 +95,21 @@ StreamChoice find_stream_tactic(StreamTactics tactics, std::string_view name) {
 }
 
 std::vector<std::string_view> stream_tactic_names(StreamTactics tactics) {
-  static const auto names_of = [](StreamTactics of) {
+  static const auto names_of = [](StreamTactics of, int clusters) {
     std::vector<std::string> all;
     for (const StreamTactic& t : of) {
-      for (const int cluster : {1, 2}) all.push_back(stream_tactic_name(t, cluster));
+      for (int cluster = 1; cluster <= clusters; ++cluster) all.push_back(stream_tactic_name(t, cluster));
     }
     return all;
   };
-  static const std::vector<std::string> of_units = names_of(stream_tactics), of_rows = names_of(stream_row_tactics);
-  const std::vector<std::string>& names = tactics.data() == stream_row_tactics.data() ? of_rows : of_units;
-  return {names.begin(), names.end()};
+  static const std::array names = {names_of(stream_tactics, 2), names_of(stream_row_tactics, 2),
+                                   names_of(stream_group_tactics, 1), names_of(stream_row_group_tactics, 1)};
+  const void* const tables[] = {stream_tactics.data(), stream_row_tactics.data(), stream_group_tactics.data(),
+                                stream_row_group_tactics.data()};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (tables[i] == tactics.data()) return {names[i].begin(), names[i].end()};
+  }
+  return {};
 }
 
 }  // namespace gearshift::cuda

@@ -49,6 +49,17 @@ inline constexpr std::array stream_row_tactics = {
     StreamTactic{2, 3, 12, 3, 1, false, 1.034},  StreamTactic{2, 2, 16, 2, 1, true, 0.960},
     StreamTactic{2, 1, 4, 2, 2, true, 1.007}};
 
+// For experts, many small matrices side by side (units, then rows): blocks of few warps, several per multiprocessor, so
+// that one loads while another adds its sums up. Few slabs where few experts are busy, more where x is read again
+// often.
+inline constexpr std::array stream_group_tactics = {
+    StreamTactic{1, 1, 8, 2, 3, true, 1},  StreamTactic{1, 2, 8, 4, 2, false, 1}, StreamTactic{1, 1, 4, 2, 6, false, 1},
+    StreamTactic{1, 2, 4, 4, 4, true, 1},  StreamTactic{1, 4, 4, 4, 4, true, 1},  StreamTactic{1, 2, 2, 4, 8, false, 1},
+    StreamTactic{2, 1, 4, 2, 4, false, 1}, StreamTactic{2, 2, 4, 4, 3, true, 1},  StreamTactic{2, 4, 4, 4, 3, true, 1}};
+inline constexpr std::array stream_row_group_tactics = {
+    StreamTactic{1, 1, 8, 2, 3, false, 1}, StreamTactic{1, 1, 4, 2, 6, false, 1}, StreamTactic{1, 2, 4, 4, 4, true, 1},
+    StreamTactic{1, 4, 4, 4, 4, true, 1},  StreamTactic{2, 2, 4, 4, 3, true, 1},  StreamTactic{2, 4, 4, 4, 3, true, 1}};
+
 // Bytes from one token's row of a chunk of x to the next: 256 and 16 more, so that ldmatrix meets no bank twice.
 inline constexpr int stream_x_row_bytes = 272;
 
@@ -98,6 +109,9 @@ using StreamTactics = std::span<const StreamTactic>;
 // `everywhere`.
 StreamChoice choose_stream_tactic(StreamTactics tactics, int64_t slabs, int64_t units_along_k, int64_t m,
                                   int unit_bytes, bool rare, const StreamDevice& device);
+// The same among those of groups, of whose tiles `busy` have tokens.
+int choose_stream_group_tactic(StreamTactics tactics, double busy, int64_t slabs, int64_t units_along_k, int64_t m,
+                               int unit_bytes, bool rare, const StreamDevice& device);
 // By name; -1 for an unknown one.
 StreamChoice find_stream_tactic(StreamTactics tactics, std::string_view name);
 std::vector<std::string_view> stream_tactic_names(StreamTactics tactics);

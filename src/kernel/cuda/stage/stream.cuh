@@ -22,9 +22,12 @@
 
 namespace gearshift::cuda {
 
-template <class Unit>
+template <class Unit, bool Grouped>
 constexpr const StreamTactic& stream_tactic(int index) {
-  return Unit::row_major ? stream_row_tactics[index] : stream_tactics[index];
+  if constexpr (Grouped)
+    return Unit::row_major ? stream_row_group_tactics[index] : stream_group_tactics[index];
+  else
+    return Unit::row_major ? stream_row_tactics[index] : stream_tactics[index];
 }
 
 // ---- where weights come from: a warp's own units, copied by all its lanes ----
@@ -138,6 +141,16 @@ __device__ __forceinline__ void multiply_16bit(float* c, const uint32_t* a, uint
     multiply_bf16(c, a, b0, b1);
 }
 
+// Tiles are written by launches before this one: past the first-level cache.
+GEARSHIFT_DEVICE GroupTile load_group_tile(const GroupTile* tile) {
+  const int4 v = __ldcg(reinterpret_cast<const int4*>(tile));
+  return {v.x, v.y, v.z, v.w};
+}
+// The row of x that is row `row` of the call's tile.
+GEARSHIFT_DEVICE int x_row_of(const StreamCall& call, int row) {
+  return call.group.x_rows == nullptr ? row : __ldcg(call.group.x_rows + row);
+}
+
 // Factor, bias and output column of `rows` rows from row0 on, 16 bytes each; column -1: none.
 template <class Unit>
 __device__ __forceinline__ void copy_records(const StreamCall& call, uint32_t records, int row0, int rows) {
@@ -159,222 +172,273 @@ __device__ __forceinline__ void copy_records(const StreamCall& call, uint32_t re
   }
 }
 
-template <class Unit, int Tactic>
-__global__ void __launch_bounds__(stream_tactic<Unit>(Tactic).warps * 32, stream_tactic<Unit>(Tactic).occupancy)
-    stream_kernel(const __grid_constant__ StreamCall call) {
-  constexpr StreamTactic T = stream_tactic<Unit>(Tactic);
+// The `block`-th block of rows of one matrix.
+template <class Unit, int Tactic, bool Grouped>
+__device__ __forceinline__ void stream_block(const StreamCall& call, int block) {
+  constexpr StreamTactic T = stream_tactic<Unit, Grouped>(Tactic);
   constexpr int S = T.slabs, W = T.warps, D = T.depth, NT = T.token_tiles, XROW = stream_x_row<Unit>();
   static_assert((D % S == 0 || S % D == 0) && D <= 2 * S,
                 "the ring and the slabs must meet, and x come two chunks ahead");
   constexpr int U = D >= S ? D / S : 1;  // chunks that the ring spans
   constexpr int XHALF = 8 * NT * XROW;   // bytes of one chunk of x
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
-  // No multiprocessor but Hopper's (and a data centre's Blackwell) has this much shared memory.
-  if constexpr (stream_shared_bytes(T, Unit::bytes) > (__CUDA_ARCH__ < 890 || __CUDA_ARCH__ == 1000 ? 166912 : 101376))
-    return;
-  else
-#endif
-  {
-    extern __shared__ __align__(128) uint8_t memory[];
-    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-    const uint32_t base = shared_address(memory), ring = base + warp * D * Unit::bytes;
-    const uint32_t xs = base + stream_ring_bytes(T, Unit::bytes) + warp * 2 * 8 * NT * stream_x_row_bytes;
-    const uint32_t x_scales = xs + 2 * XHALF;  // row_major: of two chunks, 8 NT tokens each
-    const uint32_t exchange = base + stream_main_bytes(T, Unit::bytes), records = exchange + stream_sum_bytes(T);
-    const int C = call.cluster, rank = blockIdx.x % C;
-    const int row0 = max(0, min(static_cast<int>(blockIdx.x / C) * S * 16, call.rows - S * 16));
-    const int units = call.units_along_k;
-    const int c0 = static_cast<int>(static_cast<int64_t>(units) * rank / C);
-    const int c1 = static_cast<int>(static_cast<int64_t>(units) * (rank + 1) / C);
-    const int chunks = c1 - c0 > warp ? (c1 - c0 - warp + W - 1) / W : 0;
-    using Source = std::conditional_t<Unit::row_major, TileSource<Unit, W>, UnitSource<Unit, W>>;
-    Source source(call, row0, c0 + warp, lane);
-    // Half a warp takes a row of 128 columns; columns past K are zero.
-    const int x_row = lane >> 4, x_column = (c0 + warp) * 128 + (lane & 15) * 8;
-    const int x_to = x_row * XROW + stream_x_piece<Unit>(x_row, lane & 15);
-    const uint16_t* x = call.x + x_row * call.x_stride + x_column;
-    const bool scales_x = Unit::row_major && Unit::groups == 1 && call.x_scales != nullptr;
-    const float* x_scale = call.x_scales + lane * call.x_scale_stride + c0 + warp;
-    auto copy_x = [&](int i) {
-      const uint32_t to = xs + (i & 1) * XHALF + x_to;
-      const bool real = x_column + i * W * 128 < call.k;
+  extern __shared__ __align__(128) uint8_t memory[];
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  const uint32_t base = shared_address(memory), ring = base + warp * D * Unit::bytes;
+  const uint32_t xs = base + stream_ring_bytes(T, Unit::bytes) + warp * 2 * 8 * NT * stream_x_row_bytes;
+  const uint32_t x_scales = xs + 2 * XHALF;  // row_major: of two chunks, 8 NT tokens each
+  const uint32_t exchange = base + stream_main_bytes(T, Unit::bytes), records = exchange + stream_sum_bytes(T);
+  const int C = Grouped ? 1 : call.cluster, rank = block % C;
+  const int row0 = max(0, min(block / C * S * 16, call.rows - S * 16));
+  const int units = call.units_along_k;
+  const int c0 = static_cast<int>(static_cast<int64_t>(units) * rank / C);
+  const int c1 = static_cast<int>(static_cast<int64_t>(units) * (rank + 1) / C);
+  const int chunks = c1 - c0 > warp ? (c1 - c0 - warp + W - 1) / W : 0;
+  using Source = std::conditional_t<Unit::row_major, TileSource<Unit, W>, UnitSource<Unit, W>>;
+  Source source(call, row0, c0 + warp, lane);
+  // Half a warp takes a row of 128 columns; columns past K are zero.
+  const int x_row = lane >> 4, x_column = (c0 + warp) * 128 + (lane & 15) * 8;
+  const int x_to = x_row * XROW + stream_x_piece<Unit>(x_row, lane & 15);
+  const uint16_t* x = call.x + (Grouped ? 0 : x_row * call.x_stride) + x_column;
+  // Of this lane's q-th token; of a group: where x_rows says.
+  int64_t x_offset[Grouped ? 4 * NT : 1];
+  if constexpr (Grouped) {
+#pragma unroll
+    for (int q = 0; q < 4 * NT; q++) {
+      const int row = x_row + 2 * q;
+      x_offset[q] = row < call.m ? x_row_of(call, row) * call.x_stride : 0;
+    }
+  }
+  const auto x_of_token = [&](int q) { return Grouped ? x + x_offset[q] : x + 2 * q * call.x_stride; };
+  const bool scales_x = Unit::row_major && Unit::groups == 1 && call.x_scales != nullptr;
+  const int scale_token = Grouped && scales_x && lane < call.m ? x_row_of(call, lane) : lane;
+  const float* x_scale = call.x_scales + scale_token * call.x_scale_stride + c0 + warp;
+  auto copy_x = [&](int i) {
+    const uint32_t to = xs + (i & 1) * XHALF + x_to;
+    const bool real = x_column + i * W * 128 < call.k;
+#pragma unroll
+    for (int q = 0; q < 4 * NT; q++) {
+      if (x_row + 2 * q >= call.m) continue;
+      copy_async_or_zero(to + 2 * q * XROW, real ? x_of_token(q) + i * W * 128 : call.x, real);
+    }
+    if (scales_x && lane < call.m) copy_async_word(x_scales + ((i & 1) * 8 * NT + lane) * 4, x_scale + i * W);
+  };
+
+  copy_records<Unit>(call, records, row0, S * 16);
+#pragma unroll
+  for (int g = 0; g < D; g++) {
+    source.copy(ring + g * Unit::bytes, D >= S ? g / S : 0, D >= S ? g % S : g, D >= S ? g / S < chunks : chunks > 0);
+    copy_async_commit();
+  }
+  let_next_launch_start();
+  wait_for_previous_launch();
+  {  // the first two chunks of x through registers, so that they do not queue behind the weights
+    uint4 v[2][4 * NT];
+    float scale[2] = {};
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
 #pragma unroll
       for (int q = 0; q < 4 * NT; q++) {
-        if (x_row + 2 * q >= call.m) continue;
-        copy_async_or_zero(to + 2 * q * XROW, real ? x + 2 * q * call.x_stride + i * W * 128 : call.x, real);
+        v[i][q] = make_uint4(0, 0, 0, 0);
+        if (i < chunks && x_row + 2 * q < call.m && x_column + i * W * 128 < call.k)
+          v[i][q] = *reinterpret_cast<const uint4*>(x_of_token(q) + i * W * 128);
       }
-      if (scales_x && lane < call.m) copy_async_word(x_scales + ((i & 1) * 8 * NT + lane) * 4, x_scale + i * W);
-    };
-
-    copy_records<Unit>(call, records, row0, S * 16);
-#pragma unroll
-    for (int g = 0; g < D; g++) {
-      source.copy(ring + g * Unit::bytes, D >= S ? g / S : 0, D >= S ? g % S : g, D >= S ? g / S < chunks : chunks > 0);
-      copy_async_commit();
+      if (scales_x && lane < call.m && i < chunks) scale[i] = x_scale[i * W];
     }
-    let_next_launch_start();
-    wait_for_previous_launch();
-    {  // the first two chunks of x through registers, so that they do not queue behind the weights
-      uint4 v[2][4 * NT];
-      float scale[2] = {};
 #pragma unroll
-      for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
 #pragma unroll
-        for (int q = 0; q < 4 * NT; q++) {
-          v[i][q] = make_uint4(0, 0, 0, 0);
-          if (i < chunks && x_row + 2 * q < call.m && x_column + i * W * 128 < call.k)
-            v[i][q] = *reinterpret_cast<const uint4*>(x + 2 * q * call.x_stride + i * W * 128);
-        }
-        if (scales_x && lane < call.m && i < chunks) scale[i] = x_scale[i * W];
-      }
+      for (int q = 0; q < 4 * NT; q++)
+        if (i < chunks && x_row + 2 * q < call.m) store_shared4(xs + i * XHALF + x_to + 2 * q * XROW, v[i][q]);
+      if (scales_x && lane < call.m) store_shared1(x_scales + (i * 8 * NT + lane) * 4, __float_as_uint(scale[i]));
+    }
+    __syncwarp();
+  }
+
+  float sum[S][NT][4];
 #pragma unroll
-      for (int i = 0; i < 2; i++) {
+  for (int s = 0; s < S; s++)
 #pragma unroll
-        for (int q = 0; q < 4 * NT; q++)
-          if (i < chunks && x_row + 2 * q < call.m) store_shared4(xs + i * XHALF + x_to + 2 * q * XROW, v[i][q]);
-        if (scales_x && lane < call.m) store_shared1(x_scales + (i * 8 * NT + lane) * 4, __float_as_uint(scale[i]));
-      }
+    for (int t = 0; t < NT; t++) sum[s][t][0] = sum[s][t][1] = sum[s][t][2] = sum[s][t][3] = 0.f;
+  int ring_chunk = 0;
+  for (int i = 0; i < chunks; i++) {
+    uint32_t b[NT][16];
+    float of_token[NT][2];  // x_scales of this chunk
+    const uint32_t slots = ring + ring_chunk * S * Unit::bytes;
+    const bool more = i + U < chunks;
+#pragma unroll
+    for (int s = 0; s < S; s++) {
+      copy_async_wait<D - 1>();
       __syncwarp();
-    }
-
-    float sum[S][NT][4];
+      if (s == 0) {
 #pragma unroll
-    for (int s = 0; s < S; s++)
+        for (int t = 0; t < NT; t++) load_x<Unit>(b[t], xs + (i & 1) * XHALF + t * 8 * XROW, lane);
+        if (scales_x) {
 #pragma unroll
-      for (int t = 0; t < NT; t++) sum[s][t][0] = sum[s][t][1] = sum[s][t][2] = sum[s][t][3] = 0.f;
-    int ring_chunk = 0;
-    for (int i = 0; i < chunks; i++) {
-      uint32_t b[NT][16];
-      float of_token[NT][2];  // x_scales of this chunk
-      const uint32_t slots = ring + ring_chunk * S * Unit::bytes;
-      const bool more = i + U < chunks;
+          for (int t = 0; t < NT; t++)
 #pragma unroll
-      for (int s = 0; s < S; s++) {
-        copy_async_wait<D - 1>();
-        __syncwarp();
-        if (s == 0) {
-#pragma unroll
-          for (int t = 0; t < NT; t++) load_x<Unit>(b[t], xs + (i & 1) * XHALF + t * 8 * XROW, lane);
-          if (scales_x) {
-#pragma unroll
-            for (int t = 0; t < NT; t++)
-#pragma unroll
-              for (int q = 0; q < 2; q++)
-                of_token[t][q] = load_shared_float(x_scales + ((i & 1) * 8 * NT + t * 8 + (lane & 3) * 2 + q) * 4);
-          }
+            for (int q = 0; q < 2; q++)
+              of_token[t][q] = load_shared_float(x_scales + ((i & 1) * 8 * NT + t * 8 + (lane & 3) * 2 + q) * 4);
         }
-        const uint32_t slot = slots + (D >= S ? s : s % D) * Unit::bytes;
-        typename Unit::Raw raw;
-        Unit::load(raw, slot, lane);
-        __syncwarp();
-        // The slot is free again: refill it before computing.
-        if (D >= S)
-          source.copy(slot, U, s, more);
-        else if (s + D < S)
-          source.copy(slot, 0, s + D, true);
-        else
-          source.copy(slot, 1, s + D - S, more);
-        if (s == 0 && i + 2 < chunks) copy_x(i + 2);
-        copy_async_commit();
+      }
+      const uint32_t slot = slots + (D >= S ? s : s % D) * Unit::bytes;
+      typename Unit::Raw raw;
+      Unit::load(raw, slot, lane);
+      __syncwarp();
+      // The slot is free again: refill it before computing.
+      if (D >= S)
+        source.copy(slot, U, s, more);
+      else if (s + D < S)
+        source.copy(slot, 0, s + D, true);
+      else
+        source.copy(slot, 1, s + D - S, more);
+      if (s == 0 && i + 2 < chunks) copy_x(i + 2);
+      copy_async_commit();
 
-        typename Unit::Regs regs;
-        Unit::expand(regs, raw);
-        float part[NT][4];
+      typename Unit::Regs regs;
+      Unit::expand(regs, raw);
+      float part[NT][4];
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-          uint32_t a[4];
-          Unit::step(regs, j, a);
-          if constexpr (Unit::groups == 0) {
+      for (int j = 0; j < 8; j++) {
+        uint32_t a[4];
+        Unit::step(regs, j, a);
+        if constexpr (Unit::groups == 0) {
 #pragma unroll
-            for (int t = 0; t < NT; t++) multiply_16bit<Unit>(sum[s][t], a, b[t][2 * j], b[t][2 * j + 1]);
-          } else {
-            constexpr int steps = 8 / Unit::groups;
-            if (j % steps == 0)
+          for (int t = 0; t < NT; t++) multiply_16bit<Unit>(sum[s][t], a, b[t][2 * j], b[t][2 * j + 1]);
+        } else {
+          constexpr int steps = 8 / Unit::groups;
+          if (j % steps == 0)
 #pragma unroll
-              for (int t = 0; t < NT; t++) part[t][0] = part[t][1] = part[t][2] = part[t][3] = 0.f;
+            for (int t = 0; t < NT; t++) part[t][0] = part[t][1] = part[t][2] = part[t][3] = 0.f;
 #pragma unroll
-            for (int t = 0; t < NT; t++) multiply_16bit<Unit>(part[t], a, b[t][2 * j], b[t][2 * j + 1]);
-            if (j % steps == steps - 1) {
-              const float2 scale = Unit::group_scale(regs, j / steps, call.half_scales);
+          for (int t = 0; t < NT; t++) multiply_16bit<Unit>(part[t], a, b[t][2 * j], b[t][2 * j + 1]);
+          if (j % steps == steps - 1) {
+            const float2 scale = Unit::group_scale(regs, j / steps, call.half_scales);
 #pragma unroll
-              for (int t = 0; t < NT; t++) {
-                if (scales_x)
+            for (int t = 0; t < NT; t++) {
+              if (scales_x)
 #pragma unroll
-                  for (int q = 0; q < 4; q++) part[t][q] *= of_token[t][q & 1];
-                sum[s][t][0] = __fmaf_rn(scale.x, part[t][0], sum[s][t][0]);
-                sum[s][t][1] = __fmaf_rn(scale.x, part[t][1], sum[s][t][1]);
-                sum[s][t][2] = __fmaf_rn(scale.y, part[t][2], sum[s][t][2]);
-                sum[s][t][3] = __fmaf_rn(scale.y, part[t][3], sum[s][t][3]);
-              }
+                for (int q = 0; q < 4; q++) part[t][q] *= of_token[t][q & 1];
+              sum[s][t][0] = __fmaf_rn(scale.x, part[t][0], sum[s][t][0]);
+              sum[s][t][1] = __fmaf_rn(scale.x, part[t][1], sum[s][t][1]);
+              sum[s][t][2] = __fmaf_rn(scale.y, part[t][2], sum[s][t][2]);
+              sum[s][t][3] = __fmaf_rn(scale.y, part[t][3], sum[s][t][3]);
             }
           }
         }
       }
-      source.advance();
-      if (U > 1 && ++ring_chunk == U) ring_chunk = 0;
     }
+    source.advance();
+    if (U > 1 && ++ring_chunk == U) ring_chunk = 0;
+  }
 
-    // ---- sums: the rings are dead once every warp is here ----
-    copy_async_wait<0>();
+  // ---- sums: the rings are dead once every warp is here ----
+  copy_async_wait<0>();
+  __syncthreads();
+  constexpr int E = S * NT * 128;  // outputs of this block, in fragment order
+#pragma unroll
+  for (int s = 0; s < S; s++)
+#pragma unroll
+    for (int t = 0; t < NT; t++) store_shared4(base + ((warp * S * NT + s * NT + t) * 32 + lane) * 16, sum[s][t]);
+  if (C > 1)
+    cluster_sync();  // which also says that every peer has started
+  else
     __syncthreads();
-    constexpr int E = S * NT * 128;  // outputs of this block, in fragment order
+  auto put = [&](int e, float v) {
+    const int i = e & 3, l = (e >> 2) & 31, tile = e >> 7, t = tile % NT, s = tile / NT;
+    const int token = t * 8 + (l & 3) * 2 + (i & 1);
+    const uint4 record = load_shared4(records + (s * 16 + (l >> 2) + (i >> 1) * 8) * 16);
+    const int column = static_cast<int>(record.z);
+    if (token >= call.m || column < 0) return;
+    float factor = __uint_as_float(record.x) * call.factor;
+    if (call.token_factor != nullptr) factor *= call.token_factor[Grouped ? x_row_of(call, token) : token];
+    const float value = v * (factor * Unit::left) + __uint_as_float(record.y);
+    call.y[token * call.y_stride + column] = call.half_out ? to_f16(value) : to_bf16(value);
+  };
+  const int share = (E + C - 1) / C;
+  for (int e = threadIdx.x; e < E; e += W * 32) {
+    float v = 0.f;
 #pragma unroll
-    for (int s = 0; s < S; s++)
-#pragma unroll
-      for (int t = 0; t < NT; t++) store_shared4(base + ((warp * S * NT + s * NT + t) * 32 + lane) * 16, sum[s][t]);
-    if (C > 1)
-      cluster_sync();  // which also says that every peer has started
-    else
-      __syncthreads();
-    auto put = [&](int e, float v) {
-      const int i = e & 3, l = (e >> 2) & 31, tile = e >> 7, t = tile % NT, s = tile / NT;
-      const int token = t * 8 + (l & 3) * 2 + (i & 1);
-      const uint4 record = load_shared4(records + (s * 16 + (l >> 2) + (i >> 1) * 8) * 16);
-      const int column = static_cast<int>(record.z);
-      if (token >= call.m || column < 0) return;
-      float factor = __uint_as_float(record.x) * call.factor;
-      if (call.token_factor != nullptr) factor *= call.token_factor[token];
-      const float value = v * (factor * Unit::left) + __uint_as_float(record.y);
-      call.y[token * call.y_stride + column] = call.half_out ? to_f16(value) : to_bf16(value);
-    };
-    const int share = (E + C - 1) / C;
-    for (int e = threadIdx.x; e < E; e += W * 32) {
-      float v = 0.f;
-#pragma unroll
-      for (int i = 0; i < W; i++) v += load_shared_float(base + (i * E + e) * 4);
-      if (C == 1)
-        put(e, v);
-      else {
-        const int owner = e / share;
-        store_in_cluster(exchange + (rank * share + e - owner * share) * 4, owner, v);
-      }
+    for (int i = 0; i < W; i++) v += load_shared_float(base + (i * E + e) * 4);
+    if (C == 1)
+      put(e, v);
+    else {
+      const int owner = e / share;
+      store_in_cluster(exchange + (rank * share + e - owner * share) * 4, owner, v);
     }
-    if (C == 1) return;
-    cluster_sync();
-    for (int e = threadIdx.x; e < share && rank * share + e < E; e += W * 32) {
-      float v = 0.f;
-      for (int r = 0; r < C; r++) v += load_shared_float(exchange + (r * share + e) * 4);
-      put(rank * share + e, v);
-    }
+  }
+  if (C == 1) return;
+  cluster_sync();
+  for (int e = threadIdx.x; e < share && rank * share + e < E; e += W * 32) {
+    float v = 0.f;
+    for (int r = 0; r < C; r++) v += load_shared_float(exchange + (r * share + e) * 4);
+    put(rank * share + e, v);
+  }
+}
+
+// A tile's expert and tokens in place of the call's.
+template <class Unit>
+__device__ __forceinline__ StreamCall stream_tile_call(const StreamCall& call, const GroupTile& tile) {
+  StreamCall own = call;
+  const int64_t bytes = tile.expert * call.group.expert_bytes;
+  own.units += bytes;
+  if constexpr (Unit::row_major) {
+    if (call.scales != nullptr) own.scales += bytes;
+    own.factors += bytes / 4;
+    if (call.bias != nullptr) own.bias += bytes / 4;
+    own.columns += bytes / 4;
+  } else {
+    own.records += bytes / 4;
+  }
+  own.m = tile.rows;
+  own.y += tile.row * call.y_stride;
+  if (call.group.x_rows != nullptr) {
+    own.group.x_rows += tile.row;
+  } else {
+    own.x += tile.row * call.x_stride;
+    if (call.token_factor != nullptr) own.token_factor += tile.row;
+    if (call.x_scales != nullptr) own.x_scales += tile.row * call.x_scale_stride;
+  }
+  return own;
+}
+
+template <class Unit, int Tactic, bool Grouped>
+__global__ void __launch_bounds__(stream_tactic<Unit, Grouped>(Tactic).warps * 32,
+                                  stream_tactic<Unit, Grouped>(Tactic).occupancy)
+    stream_kernel(const __grid_constant__ StreamCall call) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+  // No multiprocessor but Hopper's (and a data centre's Blackwell) has this much shared memory.
+  if constexpr (stream_shared_bytes(stream_tactic<Unit, Grouped>(Tactic), Unit::bytes) >
+                (__CUDA_ARCH__ < 890 || __CUDA_ARCH__ == 1000 ? 166912 : 101376))
+    return;
+  else
+#endif
+      if constexpr (Grouped) {
+    const int blocks = static_cast<int>(gridDim.x) / call.group.count, tile = static_cast<int>(blockIdx.x) / blocks;
+    if (!call.group.ready) wait_for_previous_launch();
+    const GroupTile own = load_group_tile(call.group.tiles + tile);
+    if (own.expert < 0) return wait_for_previous_launch();  // whoever waits for this launch waits for that one too
+    stream_block<Unit, Tactic, true>(stream_tile_call<Unit>(call, own), static_cast<int>(blockIdx.x) - tile * blocks);
+  } else {
+    stream_block<Unit, Tactic, false>(call, static_cast<int>(blockIdx.x));
   }
 }
 
 // ---- launch ----
 
-template <class Unit, bool Rare, int Tactic>
+template <class Unit, bool Rare, bool Grouped, int Tactic>
 const void* stream_function() {
-  if constexpr (Rare && !stream_tactic<Unit>(Tactic).everywhere)
+  if constexpr (Rare && !stream_tactic<Unit, Grouped>(Tactic).everywhere)
     return nullptr;
   else
-    return reinterpret_cast<const void*>(&stream_kernel<Unit, Tactic>);
+    return reinterpret_cast<const void*>(&stream_kernel<Unit, Tactic, Grouped>);
 }
 
 // Queues one launch of the tactic chosen by the caller. False: the device refuses it.
-template <class Unit, bool Rare, int... Tactics>
+template <class Unit, bool Rare, bool Grouped, int... Tactics>
 bool launch_stream_tactic(const StreamCall& call, int tactic, void* stream, bool dependent,
                           std::integer_sequence<int, Tactics...>) {
-  static const void* const functions[] = {stream_function<Unit, Rare, Tactics>()...};
-  const StreamTactic& t = stream_tactic<Unit>(tactic);
+  static const void* const functions[] = {stream_function<Unit, Rare, Grouped, Tactics>()...};
+  const StreamTactic& t = stream_tactic<Unit, Grouped>(tactic);
   const void* function = functions[tactic];
   // A block meant to have a multiprocessor to itself gets it: otherwise the next launch, which may start early, fills
   // the idle ones twice over while others still work.
@@ -387,7 +451,8 @@ bool launch_stream_tactic(const StreamCall& call, int tactic, void* stream, bool
   }
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(((call.rows + 15) / 16 + t.slabs - 1) / t.slabs * call.cluster);
+  const int blocks = ((call.rows + 15) / 16 + t.slabs - 1) / t.slabs;
+  config.gridDim = dim3(blocks * (Grouped ? call.group.count : call.cluster));
   config.blockDim = dim3(t.warps * 32);
   config.dynamicSmemBytes = bytes;
   config.stream = static_cast<cudaStream_t>(stream);
@@ -408,8 +473,15 @@ bool launch_stream_tactic(const StreamCall& call, int tactic, void* stream, bool
 }
 template <class Unit, bool Rare>
 bool launch_stream(const StreamCall& call, int tactic, void* stream, bool dependent) {
-  constexpr int count = static_cast<int>(Unit::row_major ? stream_row_tactics.size() : stream_tactics.size());
-  return launch_stream_tactic<Unit, Rare>(call, tactic, stream, dependent, std::make_integer_sequence<int, count>());
+  constexpr auto count = [](auto of_units, auto of_rows) {
+    return std::make_integer_sequence<int, static_cast<int>(Unit::row_major ? of_rows.size() : of_units.size())>();
+  };
+  if (call.group.tiles != nullptr) {
+    constexpr auto all = count(stream_group_tactics, stream_row_group_tactics);
+    return launch_stream_tactic<Unit, Rare, true>(call, tactic, stream, dependent, all);
+  }
+  constexpr auto all = count(stream_tactics, stream_row_tactics);
+  return launch_stream_tactic<Unit, Rare, false>(call, tactic, stream, dependent, all);
 }
 
 }  // namespace gearshift::cuda

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernel/cuda/stage/group_tiles.h"
+
 namespace gearshift::cuda {
 
 struct StreamCall {
@@ -31,6 +33,10 @@ struct StreamCall {
   bool half_scales = false;             // 16-bit group scales are fp16, not bf16
   bool half_out = false;
   int alone_bytes = 0;  // shared memory that leaves no room for a second block on a multiprocessor
+
+  // Experts side by side: packed weights above are those of the first one, m is the most rows of a tile, rows of y and
+  // of token_factor are sorted ones (the latter those of x, where x_rows says which).
+  GroupedTiles group;
 };
 
 // Queues the launch; false: the device refuses it. `dependent`: it may start while the launch before it still runs.
