@@ -179,7 +179,7 @@ class Bench {
   // cuBLASLt alone on bf16 weights, what a baseline is held against.
   void plain(int64_t n, int64_t k) {
     const auto layer = make_up_layer(common_scheme(Family::bf16), {n}, k, 1);
-    const Kernel& kernel = kernel_named("sm80_bf16_emulation");
+    const Kernel& kernel = kernel_named("sm80_bf16_cublaslt");
     check(use_kernel(*layer, kernel, 16));
     OwnedMatrix x = get(allocate_matrix(DType::bf16, 4096, k, "x"));
     make_activations(x.view(), 1, 16, INFINITY);

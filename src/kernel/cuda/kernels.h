@@ -7,7 +7,9 @@ namespace gearshift {
 
 extern const Kernel sm100_mxfp8_cublaslt;
 extern const Kernel sm100_nvfp4_w4a4_cublaslt;
+extern const Kernel sm80_bf16_cublaslt;
 extern const Kernel sm80_bf16_emulation;
+extern const Kernel sm80_f16_cublaslt;
 extern const Kernel sm80_fp4_emulation;
 extern const Kernel sm80_fp8_block_w8a8_emulation;
 extern const Kernel sm80_fp8_block_w8a8_stream;

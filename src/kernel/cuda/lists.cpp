@@ -20,6 +20,7 @@ constexpr std::string_view kCodes =
 constexpr std::string_view kInvariant = "one order of sums for any M: what a policy of equal bits takes";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
 constexpr std::string_view kLibrary = "codes by codes at the full rate of 8-bit tensor cores; from 17 tokens on";
+constexpr std::string_view kAsStored = "weights and activations of one type, multiplied as they are stored";
 constexpr std::string_view kBlockScaled =
     "tensor cores that know the format, from a layout of their own: for layers whose memory budget has room for it";
 constexpr std::string_view kUpgradedDevice =
@@ -31,7 +32,12 @@ constexpr std::string_view kRest = "for what the kernels before it do not take, 
 std::vector<KernelList> cuda_lists() {
   constexpr Platform cuda = Platform::cuda;
   return {
-      {cuda, Family::bf16, {{&sm80_bf16_emulation, 1, 0, kBaseline}, kHostReference}},
+      {cuda,
+       Family::bf16,
+       {{&sm80_bf16_cublaslt, 1, 0, kAsStored},
+        {&sm80_f16_cublaslt, 1, 0, kAsStored},
+        {&sm80_bf16_emulation, 1, 0, kBaseline},
+        kHostReference}},
       {cuda,
        Family::w8a16_fp8,
        {{&sm80_w8a16_fp8_stream, 1, 16, kDecode}, {&sm80_w8a16_fp8_emulation, 1, 0, kBaseline}, kHostReference}},
