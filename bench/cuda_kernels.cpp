@@ -212,12 +212,13 @@ class Bench {
     const LayerSpec& spec = layer.plan.layer;
     const double bytes = static_cast<double>(spec.weight_bytes) + 2.0 * static_cast<double>(m * (spec.n + spec.k));
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(spec.n) * static_cast<double>(spec.k);
+    const bool library_codes = kernel.backend == "cublaslt" && spec.scheme.quantized;
     // Best rates of an H200, operations a us: of 16-bit products, of FP8 and of INT8.
-    const double rate = kernel.backend != "cublaslt" ? 820e6 : kernel.accumulator == "int32" ? 1007e6 : 1585e6;
+    const double rate = !library_codes ? 820e6 : kernel.accumulator == "int32" ? 1007e6 : 1585e6;
     const double floor = std::max(ceiling_.floor_us(bytes), flops / rate);
     const cuda::Clocks clocks = cuda::clocks(0);
     const bool judged = m <= kMostJudged;
-    const double alone = kernel.backend == "cublaslt" ? library_us(kernel, spec.n, spec.k, m) : 0;
+    const double alone = library_codes ? library_us(kernel, spec.n, spec.k, m) : 0;
     rows_ += fmt::format(
         "{}    {{\"shape\": \"{}x{}\", \"family\": \"{}\", \"scheme\": \"{}\", \"n\": {}, \"k\": {}, \"m\": {}, "
         "\"kernel\": \"{}\", "

@@ -24,12 +24,20 @@ def clocks():
             "mhz_after": [round(min(mhz)), round(max(mhz))] if mhz else None}
 
 
-def gpu_driver():
+def of_gpu(*questions):
+    """Answers of nvidia-smi for the first GPU; None each where it has none."""
+    asked = ["nvidia-smi", "--query-gpu=" + ",".join(questions), "--format=csv,noheader,nounits"]
     try:
-        asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        return subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout.split("\n")[0] or None
+        line = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout.split("\n")[0]
     except OSError:
-        return None
+        line = ""
+    answers = [word.strip() for word in line.split(",")]
+    return answers if len(answers) == len(questions) else [None] * len(questions)
+
+
+def gpu_clocks():
+    now, most, memory = (int(mhz) if mhz and mhz.isdigit() else None for mhz in of_gpu("clocks.sm", "clocks.max.sm", "clocks.mem"))
+    return {"multiprocessor_mhz_after": now, "multiprocessor_mhz_max": most, "memory_mhz": memory}
 
 
 def main():
@@ -43,8 +51,9 @@ def main():
     document["date"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     level = os.environ.get("GEARSHIFT_MAX_ISA")
     document["command"] = (f"GEARSHIFT_MAX_ISA={level} " if level else "") + shlex.join(["gearshift", "bench", *options])
-    document["driver"] = gpu_driver() if document["device"]["platform"] == "cuda" else f"{platform.system()} {platform.release()}"
-    document["clocks"] = clocks()
+    on_gpu = document["device"]["platform"] == "cuda"
+    document["driver"] = of_gpu("driver_version")[0] if on_gpu else f"{platform.system()} {platform.release()}"
+    document["clocks"] = gpu_clocks() if on_gpu else clocks()
     with open(out + ".part", "w") as f:
         json.dump(document, f, indent=1)
         f.write("\n")

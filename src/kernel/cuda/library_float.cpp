@@ -171,6 +171,7 @@ Kernel make_cuda_float_product(std::string_view name, DType dtype) {
   contract.n.multiple = 4;
   contract.pre_scale = false;
   contract.capture_safe = true;
+  contract.verified = {"sm_90"};
   contract.targets = cuda::code_targets();
   kernel.bound_u = 0x1p-23;  // tensor cores add with a little less than fp32
   kernel.workspace_bytes = bf16 ? float_workspace<DType::bf16> : float_workspace<DType::f16>;

@@ -16,7 +16,7 @@ constexpr std::string_view kDecode =
 constexpr std::string_view kPrefill =
     "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
 constexpr std::string_view kCodes =
-    "codes by codes, all scales in the same kernel; on request until its times stand beside those of cuBLASLt";
+    "codes by codes, all scales in the same kernel: faster than cuBLASLt while its tiles are small, with INT8 always";
 constexpr std::string_view kInvariant = "one order of sums for any M: what a policy of equal bits takes";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
 constexpr std::string_view kLibrary = "codes by codes at the full rate of 8-bit tensor cores; from 17 tokens on";
@@ -44,7 +44,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::fp8_w8a8,
        {{&sm80_fp8_w8a8_stream, 1, 16, kDecode},
-        {&sm90_fp8_w8a8_prefill, 17, 64, kCodes, true},
+        {&sm90_fp8_w8a8_prefill, 17, 64, kCodes},
         {&sm89_fp8_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm90_fp8_w8a8_invariant, 1, 0, kInvariant},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
@@ -54,7 +54,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::fp8_block_w8a8,
        {{&sm80_fp8_block_w8a8_stream, 1, 16, kDecode},
-        {&sm90_fp8_block_w8a8_prefill, 17, 64, kCodes, true},
+        {&sm90_fp8_block_w8a8_prefill, 17, 64, kCodes},
         {&sm90_fp8_block_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm90_fp8_block_w8a8_invariant, 1, 0, kInvariant},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
@@ -98,7 +98,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::int8_w8a8,
        {{&sm80_int8_w8a8_stream, 1, 16, kDecode},
-        {&sm90_int8_w8a8_prefill, 17, 0, kCodes, true},
+        {&sm90_int8_w8a8_prefill, 17, 0, kCodes},
         {&sm80_int8_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm80_int8_w8a8_emulation, 1, 0, kBaseline},
         kHostReference}},
