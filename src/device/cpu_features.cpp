@@ -57,7 +57,9 @@ Isa detect_isa() {
              vl = bit(extended.ebx, 31);
   if ((state & kZmm) != kZmm || !f || !dq || !bw || !vl) return Isa::avx2;
   if (!bit(extended.ecx, 11)) return Isa::avx512;
-  if (!bit(cpuid(7, 1).eax, 5)) return Isa::avx512_vnni;
+  // With the permutations of bytes (VBMI) that kernels of this level use; the one line of processors that has dots of
+  // bf16 without them (Cooper Lake) counts as the level below.
+  if (!bit(cpuid(7, 1).eax, 5) || !bit(extended.ecx, 1)) return Isa::avx512_vnni;
   const bool amx_bf16 = bit(extended.edx, 22), amx_tile = bit(extended.edx, 24), amx_int8 = bit(extended.edx, 25);
   if ((state & kTiles) != kTiles || !amx_bf16 || !amx_tile || !amx_int8 || !tiles_granted()) return Isa::avx512_bf16;
   return Isa::amx;

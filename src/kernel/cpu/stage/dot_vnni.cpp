@@ -1,5 +1,6 @@
 // Integer dots in 512 bits: vpdpbusd adds four products of unsigned codes of weights and signed codes of x to int32.
 #include "kernel/cpu/stage/pieces.h"
+#include "kernel/cpu/stage/stored_scales.h"
 #include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
@@ -9,7 +10,9 @@ namespace gearshift {
 
 namespace {
 
-constexpr int kRegisterRows = 4;
+// Two panels side by side share what is loaded of x: 6 x 2 sums of dots, as many scaled sums, four vectors of weights,
+// table, mask and one of x: 31 of 32 registers.
+constexpr int kRegisterRows = 6;
 // 6 x 2 sums of dots, as many scaled sums, two vectors of weights, one of x: 27 of 32 registers.
 constexpr int kPanelRowsOfX = 6;
 
@@ -26,89 +29,93 @@ GEARSHIFT_VNNI inline __m512 scaled(__m512 to, __m512i dot, const ProductArgs& a
   return _mm512_fmadd_ps(value, scale, to);
 }
 
-template <int W, bool XScales>
+// What the low nibbles of bytes stand for. A shuffle takes bytes with the sign bit set for zeros, so its indices have
+// to be masked; a permutation of 64 bytes, which hold the table four times, looks at the six lowest bits of an index.
+struct Shuffled {
+  __m512i table, nibble;
+  GEARSHIFT_VNNI explicit Shuffled(const NibbleTable& nibbles)
+      : table(_mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(nibbles.biased.data())))),
+        nibble(_mm512_set1_epi8(15)) {}
+  GEARSHIFT_VNNI inline __attribute__((always_inline)) __m512i operator()(__m512i codes) const {
+    return _mm512_shuffle_epi8(table, _mm512_and_si512(codes, nibble));
+  }
+};
+struct Permuted {
+  __m512i table;
+  GEARSHIFT_VNNI explicit Permuted(const NibbleTable& nibbles)
+      : table(_mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(nibbles.biased.data())))) {}
+  GEARSHIFT_VNNI inline __attribute__((always_inline)) __m512i operator()(__m512i codes) const {
+    __m512i out;
+    asm("vpermb %2,%1,%0" : "=v"(out) : "v"(codes), "v"(table));
+    return out;
+  }
+};
+
+// Codes of two panels against W rows of x, scales as they are stored.
+template <int W, StoredScales Scales, class Nibbles>
 GEARSHIFT_VNNI void registers(const ProductArgs& args) {
-  const __m512i table =
-      _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(args.table->biased.data())));
-  const __m512i nibble = _mm512_set1_epi8(15);
-  const uint8_t* weights = args.weights;
+  constexpr bool kXScales = Scales == StoredScales::e4m3 || Scales == StoredScales::e8m0;
+  const Nibbles values(*args.table);
+  PanelStreams<2> streams(args);
   const auto* x = static_cast<const int32_t*>(args.x);
-  const int64_t octets_of_span = args.span / 8;
-  __m512 sum[W];
-#pragma GCC unroll 4
-  for (int m = 0; m < W; ++m) sum[m] = _mm512_loadu_ps(args.sums + 16 * m);
+  const int64_t octets_of_span = args.span / 8, ahead = args.ahead;
+  __m512 sum[W][2];
+#pragma GCC unroll 6
+  for (int m = 0; m < W; ++m) {
+#pragma GCC unroll 2
+    for (int p = 0; p < 2; ++p) sum[m][p] = _mm512_loadu_ps(args.sums + 16 * (2 * m + p));
+  }
   int64_t octets = args.columns / 8;
   for (int64_t span = 0; octets > 0; ++span, octets -= octets_of_span) {
-    __m512i dot[W];
-#pragma GCC unroll 4
-    for (int m = 0; m < W; ++m) dot[m] = _mm512_set1_epi32(args.correction[span * W + m]);
-    for (int64_t pair = (octets < octets_of_span ? octets : octets_of_span) / 2; pair > 0; --pair) {
-      prefetch_ahead<128>(weights);
+    __m512i dot[W][2];
+#pragma GCC unroll 6
+    for (int m = 0; m < W; ++m) {
 #pragma GCC unroll 2
-      for (int i = 0; i < 2; ++i, weights += 64, x += 2 * W) {
-        const __m512i codes = _mm512_loadu_si512(weights);
-        const __m512i low = _mm512_shuffle_epi8(table, _mm512_and_si512(codes, nibble));
-        const __m512i high = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(codes, 4), nibble));
-#pragma GCC unroll 4
-        for (int m = 0; m < W; ++m) {
-          dot4(dot[m], low, _mm512_set1_epi32(x[m]));
-          dot4(dot[m], high, _mm512_set1_epi32(x[W + m]));
+      for (int p = 0; p < 2; ++p) dot[m][p] = _mm512_set1_epi32(args.correction[span * W + m]);
+    }
+    for (int64_t pair = (octets < octets_of_span ? octets : octets_of_span) / 2; pair > 0; --pair) {
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i, x += 2 * W) {
+#pragma GCC unroll 2
+        for (int p = 0; p < 2; ++p) {
+          prefetch_line(streams.codes[p] + ahead);
+          const __m512i codes = _mm512_loadu_si512(streams.codes[p]);
+          const __m512i low = values(codes), high = values(_mm512_srli_epi16(codes, 4));
+          streams.codes[p] += 64;
+#pragma GCC unroll 6
+          for (int m = 0; m < W; ++m) {
+            dot4(dot[m][p], low, _mm512_set1_epi32(x[m]));
+            dot4(dot[m][p], high, _mm512_set1_epi32(x[W + m]));
+          }
         }
       }
     }
-    const __m512 scale = _mm512_loadu_ps(args.scales + span * 16);
-#pragma GCC unroll 4
-    for (int m = 0; m < W; ++m) sum[m] = scaled<XScales>(sum[m], dot[m], args, span * W + m, scale);
-  }
-#pragma GCC unroll 4
-  for (int m = 0; m < W; ++m) _mm512_storeu_ps(args.sums + 16 * m, sum[m]);
-}
-
-// The same for one row of x and the codes of four panels.
-template <bool XScales>
-GEARSHIFT_VNNI void registers_of_panels(const ProductArgs& args) {
-  const __m512i table =
-      _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(args.table->biased.data())));
-  const __m512i nibble = _mm512_set1_epi8(15);
-  CodesOfPanels codes(args);
-  const auto* x = static_cast<const int32_t*>(args.x);
-  __m512 sum[kOneRowPanels];
-#pragma GCC unroll 4
-  for (int p = 0; p < kOneRowPanels; ++p) sum[p] = _mm512_loadu_ps(args.sums + 16 * p);
-  const int64_t octets_of_span = args.span / 8;
-  int64_t octets = args.columns / 8;
-  for (int64_t span = 0; octets > 0; ++span, octets -= octets_of_span) {
-    __m512i dot[kOneRowPanels];
-#pragma GCC unroll 4
-    for (int p = 0; p < kOneRowPanels; ++p) dot[p] = _mm512_set1_epi32(args.correction[span]);
-    for (int64_t octet = octets < octets_of_span ? octets : octets_of_span; octet > 0; --octet, x += 2) {
-      const __m512i first = _mm512_set1_epi32(x[0]), second = _mm512_set1_epi32(x[1]);
-#pragma GCC unroll 4
-      for (int p = 0; p < kOneRowPanels; ++p) {
-        prefetch_ahead<64, kNearBytes>(codes.at[p]);
-        const __m512i both = _mm512_loadu_si512(codes.at[p]);
-        dot4(dot[p], _mm512_shuffle_epi8(table, _mm512_and_si512(both, nibble)), first);
-        dot4(dot[p], _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble)), second);
-        codes.at[p] += 64;
-      }
-    }
-#pragma GCC unroll 4
-    for (int p = 0; p < kOneRowPanels; ++p) {
-      const __m512 scale = _mm512_loadu_ps(args.scales + (span * kOneRowPanels + p) * 16);
-      sum[p] = scaled<XScales>(sum[p], dot[p], args, span, scale);
+#pragma GCC unroll 2
+    for (int p = 0; p < 2; ++p) {
+      const __m512 scale = streams.scale<Scales>(p, args);
+#pragma GCC unroll 6
+      for (int m = 0; m < W; ++m) sum[m][p] = scaled<kXScales>(sum[m][p], dot[m][p], args, span * W + m, scale);
     }
   }
-#pragma GCC unroll 4
-  for (int p = 0; p < kOneRowPanels; ++p) _mm512_storeu_ps(args.sums + 16 * p, sum[p]);
+#pragma GCC unroll 6
+  for (int m = 0; m < W; ++m) {
+#pragma GCC unroll 2
+    for (int p = 0; p < 2; ++p) _mm512_storeu_ps(args.sums + 16 * (2 * m + p), sum[m][p]);
+  }
 }
 
-void multiply_panels(const ProductArgs& args) {
-  args.x_scales != nullptr ? registers_of_panels<true>(args) : registers_of_panels<false>(args);
-}
-
+template <class Nibbles>
 void multiply_registers(const ProductArgs& args) {
-  with_rows<kRegisterRows>(
-      args.w, [&]<int W>() { args.x_scales != nullptr ? registers<W, true>(args) : registers<W, false>(args); });
+  with_rows<kRegisterRows>(args.w, [&]<int W>() {
+    switch (args.stored_type) {
+      case DType::f8_e4m3:
+        return registers<W, StoredScales::e4m3, Nibbles>(args);
+      case DType::f8_e8m0:
+        return registers<W, StoredScales::e8m0, Nibbles>(args);
+      default:
+        return registers<W, StoredScales::floats, Nibbles>(args);
+    }
+  });
 }
 
 // The panel: bytes [column / 4][32 rows][4].
@@ -179,9 +186,11 @@ GEARSHIFT_VNNI void decode(const DecodeArgs& args) {
 
 }  // namespace
 
-Pieces dot_registers_vnni(int64_t m) {
-  if (m == 1) return {kOneRowPanels, 1, 0, XOrder::dwords, Correction::span, nullptr, multiply_panels};
-  return {1, kRegisterRows, 0, XOrder::dwords, Correction::span, nullptr, multiply_registers};
+Pieces dot_registers_vnni(bool vbmi) {
+  Pieces pieces{2, kRegisterRows, 0, XOrder::dwords, Correction::span, nullptr, multiply_registers<Shuffled>};
+  if (vbmi) pieces.multiply = multiply_registers<Permuted>;
+  pieces.stored_scales = true;
+  return pieces;
 }
 Pieces dot_panel_vnni() { return {2, kPanelRowsOfX, 1, XOrder::dwords, Correction::span, decode, multiply_panel}; }
 

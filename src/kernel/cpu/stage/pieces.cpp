@@ -6,10 +6,13 @@ namespace gearshift {
 
 // Without VNNI the 256-bit multipliers serve AVX-512 too.
 Pieces dot_registers(Isa isa, int64_t m) {
-  if (isa_covers(isa, Isa::avx512_vnni)) return dot_registers_vnni(m);
+  if (isa_covers(isa, Isa::avx512_vnni)) return dot_registers_vnni(isa_covers(isa, Isa::avx512_bf16));
   return isa_covers(isa, Isa::avx2) ? dot_registers_avx2(m) : dot_panel_portable();
 }
 Pieces dot_panel(Isa isa) {
+  // Four multipliers and shufflers a cycle (Zen 5) decode beside the dots, for any number of rows quicker than panels
+  // are written and read; processors with AMX (all of one maker) have half of them.
+  if (isa_covers(isa, Isa::avx512_bf16) && !isa_covers(isa, Isa::amx)) return dot_registers_vnni(true);
   if (isa_covers(isa, Isa::avx512_vnni)) return dot_panel_vnni();
   return isa_covers(isa, Isa::avx2) ? dot_panel_avx2() : dot_panel_portable();
 }

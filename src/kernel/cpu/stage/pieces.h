@@ -62,8 +62,14 @@ struct ProductArgs {
   int64_t panels;          // of codes: those that are there
   const float* scales;     // [span][rows], rows = 16 * Pieces::panels; nullptr where the panel has them inside
   const float* zeros;      // [span][rows]; nullptr: none, or inside the panel
-  int64_t span;            // columns per scale, a power of two, at most kBlockColumns
-  int64_t columns;         // of the block
+  // For pieces that read scales as they are stored: [span][16] of the first panel, other panels panel_stride away.
+  const uint8_t* stored_scales;
+  DType stored_type;
+  // Bytes from what is read to what shall be fetched, for the same pieces.
+  int64_t ahead;         // of codes
+  int64_t scales_ahead;  // of scales
+  int64_t span;          // columns per scale, a power of two, at most kBlockColumns
+  int64_t columns;       // of the block
   const NibbleTable* table;
   bool folded;                // the panel has its scales inside
   const void* x;              // the tile at the block
@@ -84,6 +90,7 @@ struct Pieces {
   void (*multiply)(const ProductArgs&) = nullptr;
   bool folds = false;          // knows panels with scales inside
   void (*finish)() = nullptr;  // after the last of some products: gives back what they set up for the thread
+  bool stored_scales = false;  // reads scales as they are stored, and none past the last
 
   int64_t rows() const { return 16 * panels; }
 };
@@ -121,7 +128,8 @@ Pieces dot_registers_avx2(int64_t m);
 Pieces dot_panel_avx2();
 Pieces float_registers_avx2(int64_t m);
 Pieces float_panel_avx2();
-Pieces dot_registers_vnni(int64_t m);
+// `vbmi`: the processor permutes bytes of 512 bits.
+Pieces dot_registers_vnni(bool vbmi);
 Pieces dot_panel_vnni();
 Pieces float_registers_avx512(int64_t m);
 Pieces float_panel_avx512();

@@ -22,8 +22,13 @@ namespace {
 
 // Rows of x that share one pass over the weights.
 constexpr int64_t kChunk = 256;
+// How far ahead of their use codes and scales are fetched by multipliers that read both as stored, and columns that
+// have as many bytes of codes.
+constexpr int64_t kAheadBytes = 4096, kScalesAheadBytes = 512, kFetchedColumns = 512;
 // Panel groups are handed out by rows of x too where there are fewer than this many items a thread.
 constexpr int64_t kItemsPerThread = 4;
+// Neighbouring groups that a thread takes at once: what is fetched beyond the end of one is the beginning of the next.
+constexpr int64_t kRunsPerThread = 16;
 
 constexpr NibbleTable e2m1_nibbles() {
   NibbleTable table{{}, {}, 12, 24};
@@ -216,9 +221,27 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
   const int64_t m_end = std::min(m_first + item.tiles * shape.tile_rows, shape.rows);
   std::fill(sums, sums + (m_end - m_first) * rows, 0.0f);
   const float* zeros = call.at.zeros ? scratch.zeros : nullptr;
-  for (int64_t k0 = 0; k0 < shape.columns; k0 += kBlockColumns) {
-    const int64_t columns = std::min(kBlockColumns, shape.columns - k0);
-    decode_block_scales(call, panel, item.panels, shape.span, k0, columns, scratch);
+  const DType stored_type = call.args.weights->spec->scheme.weight.scale;
+  // The last columns fetch the first ones of the panels that follow.
+  const int64_t fetched = std::max(kFetchedColumns, shape.span);
+  const int64_t last = std::max<int64_t>(0, shape.columns - fetched) / fetched * fetched;
+  const bool follows = item.panel + 2 * pieces.panels <= NibblesRows16::panels(call.args.weights->parts[item.part].n);
+  int64_t step = 0;
+  for (int64_t k0 = 0; k0 < shape.columns; k0 += step) {
+    step = std::min(kBlockColumns, k0 < last ? last - k0 : shape.columns - k0);
+    const int64_t first_group = call.at.grouped ? k0 / shape.span : 0;
+    int64_t columns = step, ahead = kAheadBytes, scales_ahead = kScalesAheadBytes;
+    if (pieces.stored_scales) {
+      if (k0 >= last && follows) {
+        const int64_t next = pieces.panels * call.at.panel_bytes();
+        ahead = next - k0 / kChunkColumns * kChunkBytes;
+        scales_ahead = next - first_group * kPanelRows * call.at.scale_bytes;
+      }
+      // Columns past K may be spans of their own: no scale is stored for them.
+      columns = std::min(step, (call.at.groups - first_group) * shape.span);
+    } else {
+      decode_block_scales(call, panel, item.panels, shape.span, k0, columns, scratch);
+    }
     const bool folded = pieces.folds && scales_fold(call, panel, item.panels, k0, columns);
     const uint8_t* weights = panel + k0 / kChunkColumns * kChunkBytes;
     if (pieces.decode != nullptr) {
@@ -235,6 +258,10 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
       product.panels = item.panels;
       product.scales = scratch.scales;
       product.zeros = zeros;
+      product.stored_scales = panel + call.at.scales_offset() + first_group * kPanelRows * call.at.scale_bytes;
+      product.stored_type = stored_type;
+      product.ahead = ahead;
+      product.scales_ahead = scales_ahead;
       product.span = shape.span;
       product.columns = columns;
       product.table = &call.table;
@@ -338,7 +365,8 @@ void run_recipe(const Recipe& recipe, const RunArgs& args) {
   Scratch scratch;
   carve_scratch(pieces, full, at.zeros, versions, args.threads, args.workspace.data(), scratch);
   const bool doubled = integers(recipe.route) && table.most == 24;
-  const Call call{recipe, args, at, pieces, isa, table, doubled ? 0.25 : 1.0};
+  const double stored = pieces.stored_scales && layer.scheme.weight.scale == DType::f8_e4m3 ? 256 : 1;
+  const Call call{recipe, args, at, pieces, isa, table, doubled ? 0.25 * stored : 1.0};
   const auto version_of = [&](size_t part) { return at.ordered ? part : activation_version(weights, part, versions); };
 #pragma omp parallel num_threads(team_size(args.threads))
   {
@@ -367,7 +395,8 @@ void run_recipe(const Recipe& recipe, const RunArgs& args) {
         const int64_t wanted = (kItemsPerThread * args.threads + groups - 1) / groups;
         const int64_t splits = args.threads == 1 ? 1 : std::min(wanted, shape.tiles());
         const int64_t tiles_each = (shape.tiles() + splits - 1) / splits;
-#pragma omp for schedule(dynamic) nowait
+        const int64_t run = std::max<int64_t>(1, groups * splits / (kRunsPerThread * args.threads));
+#pragma omp for schedule(dynamic, run) nowait
         for (int64_t index = 0; index < groups * splits; ++index) {
           Item item{part, packed, index / splits * pieces.panels, 0, index % splits * tiles_each, 0};
           item.panels = std::min(pieces.panels, panels - item.panel);

@@ -31,5 +31,9 @@ inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* at) {
   }
 }
 
+inline __attribute__((always_inline)) void prefetch_line(const uint8_t* at) {
+  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
+}
+
 }  // namespace gearshift
 #endif
