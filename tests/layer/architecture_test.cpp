@@ -115,6 +115,30 @@ TEST(Architecture, Gemma3FillsInDefaults) {
   EXPECT_EQ(shapes(wrapped, "vision_tower.vision_model.encoder.layers.0.mlp."), "fc1+bias 12x8, fc2+bias 8x12");
 }
 
+constexpr const char* kGemma4 =
+    R"("text_config":{"hidden_size":32,"intermediate_size":48,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,"global_head_dim":16,"num_global_key_value_heads":1,"attention_k_eq_v":true,"layer_types":["sliding_attention","full_attention"],"vocab_size":100},"tie_word_embeddings":true)";
+
+TEST(Architecture, Gemma4HasTwoKindsOfAttention) {
+  const auto model = read_config(config_of(
+      "Gemma4ForConditionalGeneration",
+      std::string(kGemma4) +
+          R"(,"vision_config":{"hidden_size":8,"intermediate_size":12,"num_hidden_layers":1,"patch_size":2})"));
+  EXPECT_EQ(shapes(model, "model.language_model.layers.0.self_attn."),
+            "k_proj 16x32, o_proj 32x32, q_proj 32x32, v_proj 16x32");
+  EXPECT_EQ(shapes(model, "model.language_model.layers.1."),
+            "mlp.down_proj 32x48, mlp.gate_proj 48x32, mlp.up_proj 48x32, self_attn.k_proj 16x32, "
+            "self_attn.o_proj 32x64, self_attn.q_proj 64x32");
+  EXPECT_EQ(shapes(model, "lm_head"), " 100x32");
+  EXPECT_EQ(shapes(model, "model.vision_tower."),
+            "encoder.layers.0.mlp.down_proj.linear 8x12, encoder.layers.0.mlp.gate_proj.linear 12x8, "
+            "encoder.layers.0.mlp.up_proj.linear 12x8, encoder.layers.0.self_attn.k_proj.linear 8x8, "
+            "encoder.layers.0.self_attn.o_proj.linear 8x8, encoder.layers.0.self_attn.q_proj.linear 8x8, "
+            "encoder.layers.0.self_attn.v_proj.linear 8x8, patch_embedder.input_proj 8x12");
+  EXPECT_TRUE(fails(read_config(config_of("Gemma4ForConditionalGeneration",
+                                          std::string(kGemma4) + R"(,"audio_config":{"hidden_size":8})")),
+                    ErrorCode::unsupported_scheme, {"audio_config"}));
+}
+
 TEST(Architecture, Qwen3MoeMixesDenseAndSparseLayers) {
   const auto model = read_config(config_of(
       "Qwen3MoeForCausalLM",
@@ -153,6 +177,20 @@ TEST(Architecture, DeepseekV3) {
   EXPECT_EQ(shapes(read_config(config_of("DeepseekV3ForCausalLM", kDeepseek + R"(,"q_lora_rank":null)")),
                    "model.layers.0.self_attn.q"),
             "_proj 32x32");
+}
+
+TEST(Architecture, KimiK25IsDeepseekWithAnotherTower) {
+  const auto model = read_config(config_of(
+      "KimiK25ForConditionalGeneration",
+      R"("text_config":{)" + kDeepseek +
+          R"(,"q_lora_rank":12},"vision_config":{"vt_hidden_size":8,"vt_intermediate_size":12,"vt_num_hidden_layers":1,"merge_kernel_size":[2,2]})"));
+  EXPECT_EQ(shapes(model, "language_model.model.layers.0.self_attn."),
+            "kv_a_proj_with_mqa 10x32, kv_b_proj 44x8, o_proj 32x20, q_a_proj 12x32, q_b_proj 32x12");
+  EXPECT_EQ(shapes(model, "language_model.model.layers.2.eh_proj"), " 32x64");
+  EXPECT_EQ(shapes(model, "language_model.lm_head"), " 100x32");
+  EXPECT_EQ(shapes(model, "vision_tower.encoder.blocks.0."),
+            "mlp.fc0+bias 12x8, mlp.fc1+bias 8x12, wo+bias 8x8, wqkv+bias 24x8");
+  EXPECT_EQ(shapes(model, "mm_projector."), "proj.0+bias 32x32, proj.2+bias 32x32");
 }
 
 TEST(Architecture, Glm4Moe) {
@@ -397,11 +435,12 @@ TEST(ConfigAlone, UnknownArchitecture) {
   for (const std::string& config :
        {std::string("{}"), config_of("FooForCausalLM", kSmall), std::string(R"({"architectures":[7]})")}) {
     const auto model = read_config(config);
-    EXPECT_TRUE(fails(model, ErrorCode::usage, {"architecture", "header"})) << config;
+    EXPECT_TRUE(fails(model, ErrorCode::unsupported_scheme, {"architecture", "header"})) << config;
     ASSERT_EQ(model.error().details.size(), 1u);
     EXPECT_NE(model.error().details[0].find("LlamaForCausalLM"), std::string::npos);
   }
-  EXPECT_TRUE(fails(read_config(config_of("FooForCausalLM", kSmall)), ErrorCode::usage, {"FooForCausalLM"}));
+  EXPECT_TRUE(
+      fails(read_config(config_of("FooForCausalLM", kSmall)), ErrorCode::unsupported_scheme, {"FooForCausalLM"}));
 }
 
 TEST(ConfigAlone, MissingAndAbsurdKeysAreNamed) {

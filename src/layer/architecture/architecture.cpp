@@ -24,18 +24,21 @@ constexpr std::array kArchitectures = {
     Architecture{"Qwen3_5MoeForCausalLM", architecture::qwen3_5},
     Architecture{"Qwen3_5MoeForConditionalGeneration", architecture::qwen3_5},
     Architecture{"MixtralForCausalLM", architecture::mixtral},
+    Architecture{"MiniMaxM2ForCausalLM", architecture::mixtral},
     Architecture{"DeepseekV3ForCausalLM", architecture::deepseek},
+    Architecture{"KimiK25ForConditionalGeneration", architecture::kimi_k25},
     Architecture{"GptOssForCausalLM", architecture::gpt_oss},
     Architecture{"Glm4MoeForCausalLM", architecture::glm4_moe},
     Architecture{"Gemma3ForCausalLM", architecture::gemma3},
     Architecture{"Gemma3ForConditionalGeneration", architecture::gemma3},
+    Architecture{"Gemma4ForConditionalGeneration", architecture::gemma4},
     Architecture{"Phi3ForCausalLM", architecture::phi3},
     Architecture{"NemotronHForCausalLM", architecture::nemotron_h},
 };
 
 ErrorInfo unknown(const std::string& name) {
   ErrorInfo error;
-  error.code = ErrorCode::usage;
+  error.code = ErrorCode::unsupported_scheme;
   error.subject = "config.json without tensors";
   error.found = name.empty() ? "no architecture" : "architecture \"" + printable(name, 80) + "\"";
   error.wanted = "one whose layers are known without tensors";

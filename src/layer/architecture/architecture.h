@@ -8,7 +8,7 @@
 
 namespace gearshift {
 
-// Errors: usage (an architecture that is not known here), damaged_checkpoint (a key that is missing or absurd).
+// Errors: unsupported_scheme (an architecture that is not known here), damaged_checkpoint (a key that is missing or absurd).
 // `counts`: see ModelBuilder.
 Result<std::vector<FloatModule>> float_modules(const ModelConfig& config, ExpertCounts* counts = nullptr);
 
@@ -21,6 +21,7 @@ void qwen2(ModelBuilder& model);
 void qwen3(ModelBuilder& model);
 void phi3(ModelBuilder& model);
 void gemma3(ModelBuilder& model);
+void gemma4(ModelBuilder& model);
 
 void qwen3_moe(ModelBuilder& model);
 void mixtral(ModelBuilder& model);
@@ -28,12 +29,15 @@ void glm4_moe(ModelBuilder& model);
 void gpt_oss(ModelBuilder& model);
 
 void deepseek(ModelBuilder& model);
+void kimi_k25(ModelBuilder& model);
 void qwen3_next(ModelBuilder& model);
 void qwen3_5(ModelBuilder& model);
 void nemotron_h(ModelBuilder& model);
 
 // Vision towers beside a language model; nothing where the config has no vision_config.
 void siglip_tower(ModelBuilder& model);
+void gemma4_tower(ModelBuilder& model);
+void moonvit_tower(ModelBuilder& model);
 void pixtral_tower(ModelBuilder& model);
 void qwen_tower(ModelBuilder& model);
 

@@ -78,6 +78,51 @@ void gemma3(ModelBuilder& model) {
   siglip_tower(model);
 }
 
+namespace {
+
+// What some models of the family have beside attention and a perceptron; their tensors are not known here.
+bool has_more_than_decoders(ModelBuilder& model) {
+  ConfigNumbers& numbers = model.numbers();
+  std::string found;
+  if (numbers.flag("enable_moe_block", false)) found = "enable_moe_block";
+  if (numbers.count("hidden_size_per_layer_input", 0) > 0) found = "hidden_size_per_layer_input";
+  if (numbers.count("num_kv_shared_layers", 0) > 0) found = "num_kv_shared_layers";
+  if (model.config().config->find("audio_config") != nullptr && !model.config().config->find("audio_config")->is_null())
+    found = "audio_config";
+  if (found.empty() || model.failed()) return false;
+  model.fail({ErrorCode::unsupported_scheme,
+              "config.json: " + found,
+              "a Gemma 4 with it",
+              "a dense one without tensors",
+              "with the head of each safetensors file beside the config it can be planned",
+              {}});
+  return true;
+}
+
+}  // namespace
+
+// Every sixth layer or so sees everything, with heads of its own size; their values can be their keys.
+void gemma4(ModelBuilder& model) {
+  ConfigNumbers& numbers = model.numbers();
+  if (has_more_than_decoders(model)) return;
+  ModelBuilder::Attention sliding = usual_attention(model);
+  sliding.qkv_bias = sliding.output_bias = numbers.flag("attention_bias", false);
+  ModelBuilder::Attention full = sliding;
+  full.head_dim = numbers.size("global_head_dim", sliding.head_dim);
+  full.key_value_heads = numbers.count("num_global_key_value_heads", sliding.key_value_heads);
+  full.keys_are_values = numbers.flag("attention_k_eq_v", false);
+  const int64_t layers = numbers.count("num_hidden_layers"), intermediate = numbers.size("intermediate_size");
+  const std::vector<std::string> types = numbers.words("layer_types", layers);
+  if (types.empty()) numbers.fail("layer_types", "no such key", "one word a layer");
+  for (int64_t i = 0; i < layers && !model.failed(); ++i) {
+    const std::string layer = layer_prefix("model.language_model.layers", i);
+    model.attention(layer + "self_attn.", types[static_cast<size_t>(i)] == "full_attention" ? full : sliding);
+    model.gated_mlp(layer + "mlp.", intermediate);
+  }
+  model.embedding_and_head("model.language_model.embed_tokens", "lm_head", model.config().tied_head);
+  gemma4_tower(model);
+}
+
 // Queries, keys and values stored as one, gate and up as one.
 void phi3(ModelBuilder& model) {
   ConfigNumbers& numbers = model.numbers();

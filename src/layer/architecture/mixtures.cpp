@@ -9,11 +9,11 @@ namespace {
 // Multi-token prediction as DeepSeek and GLM store it: one more decoder layer behind the others, with the projection of
 // [hidden, embedding], an embedding and a head of its own.
 template <class Layer>
-void draft_layers(ModelBuilder& model, int64_t first, int64_t count, const Layer& add_layer) {
+void draft_layers(ModelBuilder& model, const std::string& root, int64_t first, int64_t count, const Layer& add_layer) {
   model.draft(true);
   const int64_t vocabulary = count > 0 ? model.numbers().size("vocab_size") : 1;
   for (int64_t i = first; i < first + count && !model.failed(); ++i) {
-    const std::string layer = layer_prefix("model.layers", i);
+    const std::string layer = layer_prefix(root + "model.layers", i);
     add_layer(layer, i);
     model.linear(layer + "eh_proj", model.hidden(), 2 * model.hidden());
     model.linear(layer + "embed_tokens", vocabulary, model.hidden());
@@ -85,7 +85,10 @@ void add_latent_attention(ModelBuilder& model, const std::string& prefix, const 
 
 }  // namespace
 
-void deepseek(ModelBuilder& model) {
+namespace {
+
+// `root` stands before the names of the language model.
+void latent_decoder(ModelBuilder& model, const std::string& root) {
   ConfigNumbers& numbers = model.numbers();
   const int64_t layers = numbers.count("num_hidden_layers"), drafts = numbers.count("num_nextn_predict_layers", 0);
   const DeepseekExperts experts = deepseek_experts(model);
@@ -94,9 +97,18 @@ void deepseek(ModelBuilder& model) {
     add_latent_attention(model, layer + "self_attn.", attention);
     deepseek_mlp(model, layer + "mlp.", index, experts);
   };
-  for (int64_t i = 0; i < layers && !model.failed(); ++i) add_layer(layer_prefix("model.layers", i), i);
-  draft_layers(model, layers, drafts, add_layer);
-  model.embedding_and_head("model.embed_tokens", "lm_head", model.config().tied_head);
+  for (int64_t i = 0; i < layers && !model.failed(); ++i) add_layer(layer_prefix(root + "model.layers", i), i);
+  draft_layers(model, root, layers, drafts, add_layer);
+  model.embedding_and_head(root + "model.embed_tokens", root + "lm_head", model.config().tied_head);
+}
+
+}  // namespace
+
+void deepseek(ModelBuilder& model) { latent_decoder(model, ""); }
+
+void kimi_k25(ModelBuilder& model) {
+  latent_decoder(model, "language_model.");
+  moonvit_tower(model);
 }
 
 void glm4_moe(ModelBuilder& model) {
@@ -110,7 +122,7 @@ void glm4_moe(ModelBuilder& model) {
     deepseek_mlp(model, layer + "mlp.", index, experts);
   };
   for (int64_t i = 0; i < layers && !model.failed(); ++i) add_layer(layer_prefix("model.layers", i), i);
-  draft_layers(model, layers, drafts, add_layer);
+  draft_layers(model, "", layers, drafts, add_layer);
   model.embedding_and_head("model.embed_tokens", "lm_head", model.config().tied_head);
 }
 
@@ -137,7 +149,7 @@ void qwen3_moe(ModelBuilder& model) {
   model.embedding_and_head("model.embed_tokens", "lm_head", model.config().tied_head);
 }
 
-// w1 is the gate, w3 up and w2 down.
+// w1 is the gate, w3 up and w2 down. MiniMax-M2 has the same modules.
 void mixtral(ModelBuilder& model) {
   ConfigNumbers& numbers = model.numbers();
   const ModelBuilder::Attention attention = usual_attention(model);

@@ -55,7 +55,7 @@ void ModelBuilder::attention(const std::string& prefix, const Attention& attenti
   const int64_t q = attention.heads * attention.head_dim, kv = attention.key_value_heads * attention.head_dim;
   linear(prefix + "q_proj", attention.gated ? 2 * q : q, hidden_, attention.qkv_bias);
   linear(prefix + "k_proj", kv, hidden_, attention.qkv_bias);
-  linear(prefix + "v_proj", kv, hidden_, attention.qkv_bias);
+  if (!attention.keys_are_values) linear(prefix + "v_proj", kv, hidden_, attention.qkv_bias);
   linear(prefix + "o_proj", hidden_, q, attention.output_bias);
 }
 

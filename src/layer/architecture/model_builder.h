@@ -28,11 +28,12 @@ class ModelBuilder {
   // Marks what is added from now on as part of a draft layer.
   void draft(bool is_draft) { draft_ = is_draft; }
 
-  // q, k, v and o with grouped heads. `gated`: q makes a gate of its own size, too.
+  // q, k, v and o with grouped heads. `gated`: q makes a gate of its own size, too. `keys_are_values`: there is no v.
   struct Attention {
     int64_t heads = 0, key_value_heads = 0, head_dim = 0;
     bool qkv_bias = false, output_bias = false;
     bool gated = false;
+    bool keys_are_values = false;
   };
   void attention(const std::string& prefix, const Attention& attention);
   // gate_proj, up_proj and down_proj.
