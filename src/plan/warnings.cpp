@@ -17,13 +17,22 @@ BatchSet upgraded_batches(const LayerSpec& layer, const Decision& decision) {
   return set;
 }
 
-// "KERNEL: REASON; ..." for the candidates that were not chosen and that `concerns` picks; "" when there are none.
+// "KERNEL, KERNEL: REASON; ..." for the candidates that were not chosen and that `concerns` picks; "" when there are
+// none.
 template <class Predicate>
 std::string reasons_of_others(const Decision& decision, const Predicate& concerns) {
+  std::vector<std::pair<std::string, std::string_view>> kernels_and_reason;
+  for (const Verdict& verdict : decision.candidates) {
+    if (verdict.kind == VerdictKind::selected || !concerns(*verdict.kernel)) continue;
+    const auto same = std::find_if(kernels_and_reason.begin(), kernels_and_reason.end(),
+                                   [&](const auto& known) { return known.second == verdict.reason; });
+    if (same == kernels_and_reason.end())
+      kernels_and_reason.emplace_back(verdict.kernel->name, verdict.reason);
+    else
+      same->first += ", " + std::string(verdict.kernel->name);
+  }
   std::vector<std::string> reasons;
-  for (const Verdict& verdict : decision.candidates)
-    if (verdict.kind != VerdictKind::selected && concerns(*verdict.kernel))
-      reasons.push_back(std::string(verdict.kernel->name) + ": " + verdict.reason);
+  for (const auto& [kernels, reason] : kernels_and_reason) reasons.push_back(kernels + ": " + std::string(reason));
   return join(reasons, "; ");
 }
 

@@ -106,6 +106,15 @@ TEST(Emulation, WhereNoRangeHasAFasterKernel) {
   EXPECT_TRUE(mentions(slower.warnings[0].message, "stub_fast: ")) << slower.warnings[0].message;
 }
 
+TEST(Emulation, OneReasonOfSeveralKernelsIsToldOnce) {
+  StubRegistry stubs(Platform::cuda);
+  for (const char* name : {"stub_a", "stub_b"}) stubs.add(Family::fp8_w8a8, name, "native").contract.targets = {"none"};
+  stubs.add(Family::fp8_w8a8, "stub_floor", "emulation");
+  const Plan plan = plan_of(stubs, {layer_of("l", fp8_channel_scheme(), 64, 64)}, {}, elsewhere("sm_90")).value();
+  EXPECT_TRUE(mentions(warning(plan, "emulation").message, "stub_a, stub_b: this build has no CUDA code"))
+      << warning(plan, "emulation").message;
+}
+
 TEST(Emulation, AnotherPlatformIsServedByTheHost) {
   StubRegistry stubs(Platform::cpu);
   stubs.add(Family::nvfp4_w4a4, "stub_fast", "native");
