@@ -315,7 +315,7 @@ class Files(Case):
         broken = os.path.join(self.root, "broken")
         os.mkdir(broken)
         self.write(os.path.join(broken, "config.json"), json.dumps(CONFIG).encode())
-        self.bad(2, "run", broken, names=["config.json"])
+        self.bad(4, "run", broken, names=["config.json"])
         weights = os.path.join(broken, "model.safetensors")
         for make in (lambda: os.symlink("nowhere", weights), lambda: os.mkfifo(weights), lambda: os.mkdir(weights)):
             make()
