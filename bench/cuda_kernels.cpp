@@ -95,10 +95,16 @@ struct Case {
   const char* baseline;
   Scheme scheme;
   bool every_shape = false;  // else the largest, a middling and the smallest one
+  bool fp8 = false;          // products at the rate of FP8
 };
 Scheme without_activations(Family family) {
   Scheme scheme = common_scheme(family);
   scheme.activation.reset();
+  return scheme;
+}
+Scheme with_fp8_tokens(Family family) {
+  Scheme scheme = common_scheme(family);
+  scheme.activation = common_scheme(Family::fp8_w8a8).activation;
   return scheme;
 }
 std::vector<Case> cases() {
@@ -128,7 +134,19 @@ std::vector<Case> cases() {
       {"fp8_prefill", "sm90_fp8_w8a8_prefill", "sm80_fp8_w8a8_emulation", common_scheme(Family::fp8_w8a8)},
       {"fp8_block_prefill", "sm90_fp8_block_w8a8_prefill", "sm80_fp8_block_w8a8_emulation",
        common_scheme(Family::fp8_block_w8a8)},
-      {"int8_prefill", "sm90_int8_w8a8_prefill", "sm80_int8_w8a8_emulation", common_scheme(Family::int8_w8a8)}};
+      {"int8_prefill", "sm90_int8_w8a8_prefill", "sm80_int8_w8a8_emulation", common_scheme(Family::int8_w8a8)},
+      {"mxfp4_fp8_prefill", "sm90_mxfp4_fp8_prefill", "sm80_mxfp4_emulation", with_fp8_tokens(Family::mxfp4), false,
+       true},
+      {"int4_fp8_prefill", "sm90_int4_fp8_prefill", "sm80_int4_w4a8_emulation", with_fp8_tokens(Family::w4a8), false,
+       true}};
+}
+
+// Tactics that a sweep tries for so many tokens: those of the streaming kernels begin with their tiles of 8 tokens,
+// those of the prefill kernels with the tokens of a tile.
+bool is_worth_a_try(std::string_view tactic, int64_t m) {
+  if (tactic[0] == 't') return (tactic[1] == '1') == (m <= 8);
+  const int64_t tokens = std::stoll(std::string(tactic.substr(1)));
+  return (tokens == 32 || tokens < 2 * m) && (tokens >= 128 || tokens * 4 >= m);
 }
 
 const Kernel& kernel_named(std::string_view name) {
@@ -159,13 +177,12 @@ class Bench {
       std::vector<std::string_view> tactics = {""};
       if (arguments_.sweep) {
         for (const std::string_view tactic : kernel.tactics) {
-          // Those of the streaming kernels begin with their tiles of 8 tokens.
-          if (tactic[0] != 't' || (tactic[1] == '1') == (m <= 8)) tactics.push_back(tactic);
+          if (is_worth_a_try(tactic, m)) tactics.push_back(tactic);
         }
       }
       for (const std::string_view tactic : tactics) {
         const auto timing = time_on_device(kernel, layer->prepared, std::as_const(x).view(), 0, tactic);
-        if (timing.ok()) row(kernel, *layer, m, tactic.empty() ? "chosen" : tactic, *timing, comparison);
+        if (timing.ok()) row(kernel, *layer, m, tactic.empty() ? "chosen" : tactic, *timing, comparison, c.fp8);
       }
     }
     if (!arguments_.large) return;
@@ -208,13 +225,13 @@ class Bench {
   }
 
   void row(const Kernel& kernel, const MadeUpLayer& layer, int64_t m, std::string_view tactic, const Timing& timing,
-           const Comparison& comparison) {
+           const Comparison& comparison, bool fp8 = false) {
     const LayerSpec& spec = layer.plan.layer;
     const double bytes = static_cast<double>(spec.weight_bytes) + 2.0 * static_cast<double>(m * (spec.n + spec.k));
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(spec.n) * static_cast<double>(spec.k);
     const bool library_codes = kernel.backend == "cublaslt" && spec.scheme.quantized;
     // Best rates of an H200, operations a us: of 16-bit products, of FP8 and of INT8.
-    const double rate = !library_codes ? 820e6 : kernel.accumulator == "int32" ? 1007e6 : 1585e6;
+    const double rate = fp8 ? 1585e6 : !library_codes ? 820e6 : kernel.accumulator == "int32" ? 1007e6 : 1585e6;
     const double floor = std::max(ceiling_.floor_us(bytes), flops / rate);
     const cuda::Clocks clocks = cuda::clocks(0);
     const bool judged = m <= kMostJudged;

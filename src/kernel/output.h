@@ -51,6 +51,19 @@ inline double bias_value(const PartWeights& part, int64_t r) {
   return part.bias_dtype == DType::f16 ? format::decode_fp16(code) : format::decode_bf16(code);
 }
 
+// What column k of x is multiplied by first; 1 where the part has no such vector.
+inline float pre_scale_value(const PartWeights& part, int64_t k) {
+  if (part.pre_scale.empty()) return 1;
+  float value;
+  if (part.pre_scale_dtype == DType::f32) {
+    std::memcpy(&value, part.pre_scale.data() + k * 4, 4);
+    return value;
+  }
+  uint16_t code;
+  std::memcpy(&code, part.pre_scale.data() + k * 2, 2);
+  return part.pre_scale_dtype == DType::f16 ? format::decode_fp16(code) : format::decode_bf16(code);
+}
+
 // Cuts a workspace into arrays that start on cache lines. With a null base it only counts.
 class Carver {
  public:

@@ -152,6 +152,9 @@ TEST(PrefillTactics, EveryOneGivesTheSameNumbers) {
       {&sm90_int4_w4a16_prefill, "awq", 64},
       {&sm90_int4_w4a16_prefill, "awq", 32},
       {&sm90_nvfp4_w4a4_prefill, "nvfp4 compressed-tensors", 16},
+      {&sm90_mxfp4_fp8_prefill, "mxfp4 fp8 token", 32},
+      {&sm90_int4_fp8_prefill, "int4 fp8 token", 128},
+      {&sm90_int4_fp8_prefill, "int4 fp8", 256},
       {&sm90_fp8_w8a8_prefill, "fp8 channel token", 0},
       {&sm90_fp8_block_w8a8_prefill, "fp8 block", 128},
       {&sm90_int8_w8a8_prefill, "int8 channel token", 0}};
@@ -182,6 +185,44 @@ TEST(PrefillTactics, EveryOneGivesTheSameNumbers) {
     EXPECT_GT(ran, 10) << scheme;
     std::cout << scheme << ", groups of " << group << ": " << ran << " runs of prefill tactics\n";
   }
+}
+
+// Scales of a row far apart, and tokens that see only the small ones: what no single sum of FP8 products holds.
+TEST(PrefillPasses, RowsOfAnyScalesAreExact) {
+  std::mt19937_64 random(fresh_seed() + 10);
+  const Kernel& kernel = sm90_mxfp4_fp8_prefill;
+  constexpr int64_t n = 344, k = 1184, blocks = k / 32, m = 65;
+  MadeLayer layer(scheme_named("mxfp4 fp8 token"), {n}, k, random());
+  std::vector<uint8_t> scales(n * blocks);
+  for (int64_t row = 0; row < n; ++row) {
+    const int apart[] = {0, 12, 30, 70};
+    for (int64_t block = 0; block < blocks; ++block)
+      scales[static_cast<size_t>(row * blocks + block)] =
+          static_cast<uint8_t>(120 + random() % 8 - (block % 5 == 0 ? apart[row % 4] : 0));
+  }
+  layer.weights.parts[0].scale = scales;
+  if (refuses(kernel, layer.spec, gpu(), DType::bf16)) {
+    EXPECT_NE(gpu().arch, "sm_90");
+    return;
+  }
+  GuardedMatrix x(DType::bf16, m, k, 0);
+  fill_activations(x, m, k, random);
+  for (int64_t row = 0; row < m; row += 2) {
+    for (int64_t column = 0; column < k; ++column) {
+      if (column / 32 % 5 != 0) x.set(row, column, 0);
+    }
+  }
+  OnDevice device(layer);
+  const Answers all = answers(kernel, layer, x, m);
+  int ran = 0;
+  for (const std::string_view tactic : kernel.tactics) {
+    const Ran result = device.run(kernel, x, m, DType::bf16, 0, tactic);
+    if (std::all_of(result.y.begin(), result.y.end(), [](double y) { return y != y; })) continue;
+    const Verdict verdict = judge(kernel, layer.spec, all, DType::bf16, result);
+    EXPECT_EQ(verdict.wrong, 0) << tactic << ": " << verdict.first;
+    ++ran;
+  }
+  EXPECT_GT(ran, 5);
 }
 
 // Work is captured, replayed, and measured: no launch may allocate or wait.
@@ -343,6 +384,9 @@ TEST(PrefillTails, RowsColumnsAndTokensOffEveryTile) {
   check_case({"nvfp4 weight only", 2056, 3696, {33, 129, 2001}});
   check_case({"int4 packed", 2056, 2944, {33, 129, 2001}});
   check_case({"mxfp4 weight only", 1032, 2880, {33, 129, 2001}});
+  check_case({"mxfp4 fp8 token", 73448, 2880, {33, 129}});
+  check_case({"mxfp4 fp8 token", 2057, 3680, {1, 33, 129, 2001}});
+  check_case({"int4 fp8 token", 2057, 3696, {1, 33, 129, 2001}});
 }
 TEST(Case20, OddBatchSizes) { check_case({"fp8 block", 4096, 7168, {1, 2, 3, 5, 6, 7, 9, 31, 33}}); }
 TEST(Case28, ATinyProjection) {

@@ -115,6 +115,10 @@ inline std::vector<Named> all_schemes() {
        1, 2},
       {"mxfp4 floor", Family::mxfp4,
        with(packed(e2m1, Storage::nibbles, 32, DType::f8_e8m0), mx(e2m1, ScaleRule::e8m0_floor)), DType::bf16, 1, 2},
+      {"mxfp4 fp8 token", Family::mxfp4, with(packed(e2m1, Storage::nibbles, 32, DType::f8_e8m0), token), DType::bf16,
+       1, 2},
+      {"mxfp4 fp8 static", Family::mxfp4, with(packed(e2m1, Storage::nibbles, 32, DType::f8_e8m0), statically),
+       DType::bf16, 1, 2},
       {"nvfp4 compressed-tensors", Family::nvfp4_w4a4, with(fp4(true), nvfp4_ct), DType::bf16, 1, 16},
       {"nvfp4 modelopt", Family::nvfp4_w4a4, with(fp4(false), nvfp4), DType::bf16, 1, 16},
       {"nvfp4 awq", Family::nvfp4_w4a4, pre_scaled(with(fp4(false), nvfp4)), DType::bf16, 1, 16},
@@ -161,6 +165,7 @@ inline std::vector<Named> all_schemes() {
        DType::bf16, 8, 1},
 
       {"int4 int8", Family::w4a8, with(packed(int4, Storage::dense_bits, 128, DType::bf16), int8_token)},
+      {"int4 fp8 token", Family::w4a8, with(packed(int4, Storage::dense_bits, 128, DType::bf16), token)},
       {"int4 fp8", Family::w4a8, pre_scaled(with(packed(int4, Storage::rows_in_byte, 128, DType::f32), statically)),
        DType::bf16, 2, 1},
   };

@@ -17,6 +17,8 @@ constexpr std::string_view kPrefill =
     "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
 constexpr std::string_view kCodes =
     "codes by codes, all scales in the same kernel: faster than cuBLASLt while its tiles are small, with INT8 always";
+constexpr std::string_view kFourByEight =
+    "four-bit codes by FP8 codes at the rate of FP8, from a layout of their own; on request until it is measured";
 constexpr std::string_view kInvariant = "one order of sums for any M: what a policy of equal bits takes";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
 constexpr std::string_view kLibrary = "codes by codes at the full rate of 8-bit tensor cores; from 17 tokens on";
@@ -73,6 +75,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::mxfp4,
        {{&sm80_mxfp4_stream, 1, 16, kDecode},
+        {&sm90_mxfp4_fp8_prefill, 17, 0, kFourByEight, true},
         {&sm90_mxfp4_prefill, 17, 0, kPrefill},
         {&sm80_mxfp4_emulation, 1, 0, kBaseline},
         {&sm80_fp4_emulation, 1, 0, kRest},
@@ -113,6 +116,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::w4a8,
        {{&sm80_int4_w4a8_stream, 1, 16, kDecode},
+        {&sm90_int4_fp8_prefill, 17, 0, kFourByEight, true},
         {&sm80_int4_w4a8_emulation, 1, 0, kBaseline},
         {&sm80_w4a8_emulation, 1, 0, kRest},
         kHostReference}},

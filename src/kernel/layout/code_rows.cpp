@@ -127,18 +127,10 @@ void pack_code_rows(const LayerWeights& weights, uint8_t* out, [[maybe_unused]] 
       const auto group = static_cast<int32_t>(stored.group_of(k));
       if (rows.index >= 0) std::memcpy(out + rows.index + (static_cast<int64_t>(p) * layer.k + k) * 4, &group, 4);
     }
-    if (rows.pre_scale >= 0 && !part.pre_scale.empty()) {
-      for (int64_t k = 0; k < layer.k; ++k) {
-        float value = 0;
-        if (part.pre_scale_dtype == DType::f32) {
-          std::memcpy(&value, part.pre_scale.data() + k * 4, 4);
-        } else {
-          uint16_t code;
-          std::memcpy(&code, part.pre_scale.data() + k * 2, 2);
-          value = part.pre_scale_dtype == DType::f16 ? format::decode_fp16(code) : format::decode_bf16(code);
-        }
+    for (int64_t k = 0; k < layer.k; ++k) {
+      const float value = pre_scale_value(part, k);
+      if (rows.pre_scale >= 0)
         std::memcpy(out + rows.pre_scale + (static_cast<int64_t>(p) * layer.k + k) * 4, &value, 4);
-      }
     }
     first += part.n;
   }

@@ -20,11 +20,6 @@ int64_t group_columns(const LayerSpec& layer) {
 
 bool is_signed(Format format) { return format == Format::int4; }
 
-int64_t groups_of_row(const LayerSpec& layer) {
-  const Grouping& grouping = layer.scheme.weight.grouping;
-  return grouping.kind == Grouping::Kind::group ? ceil_div(layer.k, grouping.cols) : 1;
-}
-
 bool is_sorted_by_group(const LayerSpec& layer) {
   return layer.scheme.weight.act_order && layer.scheme.weight.grouping.kind == Grouping::Kind::group;
 }
@@ -110,7 +105,7 @@ void pack_int4(const LayerWeights& weights, uint8_t* out, int threads) {
 
 void unpack_int4(const LayerSpec& layer, const uint8_t* packed, uint8_t* codes, uint8_t* scales) {
   const int64_t unit_bytes = int4_unit_bytes(layer), width = group_columns(layer), in_unit = kUnitColumns / width;
-  const int64_t groups = groups_of_row(layer);
+  const int64_t groups = int4_groups_of_row(layer);
   const int64_t columns_a_group = groups == 1 ? layer.k : layer.scheme.weight.grouping.cols;
   const bool zeros = !layer.scheme.weight.symmetric;
   uint8_t* zero = scales + layer.n * groups * 2;
@@ -149,6 +144,11 @@ int64_t bytes_int4(const LayerSpec& layer) {
 }  // namespace
 
 int64_t int4_groups_in_unit(const LayerSpec& layer) { return kUnitColumns / group_columns(layer); }
+
+int64_t int4_groups_of_row(const LayerSpec& layer) {
+  const Grouping& grouping = layer.scheme.weight.grouping;
+  return grouping.kind == Grouping::Kind::group ? ceil_div(layer.k, grouping.cols) : 1;
+}
 
 int64_t int4_unit_bytes(const LayerSpec& layer) {
   return kUnitCodeBytes + int4_groups_in_unit(layer) * 32 * (layer.scheme.weight.symmetric ? 1 : 2);

@@ -22,6 +22,8 @@ extern const Layout int4_rows16_mma;
 
 // Groups in a unit: 4, 2 or 1.
 int64_t int4_groups_in_unit(const LayerSpec& layer);
+// Scales of a row.
+int64_t int4_groups_of_row(const LayerSpec& layer);
 int64_t int4_unit_bytes(const LayerSpec& layer);
 // Where the column order begins; -1 without act-order.
 int64_t int4_column_order_at(const LayerSpec& layer);

@@ -5,6 +5,7 @@
 
 #include "format/minifloat.h"
 #include "kernel/layout/e2m1_word.h"
+#include "kernel/layout/mx_scales.h"
 #include "kernel/layout/rows16.h"
 #include "kernel/reference/decode.h"
 
@@ -12,16 +13,7 @@ namespace gearshift {
 
 namespace {
 
-constexpr int64_t kMxGroup = 32;
 constexpr int64_t kMxScalesAt = kUnitCodeBytes;
-
-const uint8_t* scales_of_row(const PartWeights& part, int64_t row, int64_t k) {
-  return part.scale.data() + row * ceil_div(k, kMxGroup);
-}
-int largest_scale(const PartWeights& part, int64_t row, int64_t k) {
-  const uint8_t* scales = scales_of_row(part, row, k);
-  return *std::max_element(scales, scales + ceil_div(k, kMxGroup));
-}
 
 int64_t scale_place(int64_t r, int64_t group_in_unit) {
   return kMxScalesAt + r % 8 * 8 + group_in_unit / 2 * 4 + r / 8 * 2 + group_in_unit % 2;
@@ -34,8 +26,8 @@ void pack_mx_unit(const LayerWeights& weights, size_t p, int64_t row0, int64_t u
   const int64_t column0 = unit * kUnitColumns, columns = std::min(kUnitColumns, k - column0);
   for (int64_t r = 0; r < std::min(kUnitRows, part.n - row0); ++r) {
     const uint8_t* codes = part.weight.data() + (row0 + r) * (k / 2) + column0 / 2;
-    const uint8_t* scales = scales_of_row(part, row0 + r, k) + column0 / kMxGroup;
-    const int largest = largest_scale(part, row0 + r, k);
+    const uint8_t* scales = mx_scales_of_row(part, row0 + r, k) + column0 / kMxGroup;
+    const int largest = largest_mx_scale(part, row0 + r, k);
     for (int64_t c = 0; c < columns; ++c) {
       const CodePlace place = place_in_unit(r, c);
       words[place.word / 4] |= put_e2m1(place.reg, place.half, (codes[c / 2] >> (c % 2 * 4)) & 15u);
@@ -47,7 +39,7 @@ void pack_mx_unit(const LayerWeights& weights, size_t p, int64_t row0, int64_t u
 }
 
 float row_factor(const LayerWeights& weights, size_t p, int64_t row) {
-  return std::ldexp(1.0f, largest_scale(weights.parts[p], row, weights.spec->k) - 128);
+  return std::ldexp(1.0f, largest_mx_scale(weights.parts[p], row, weights.spec->k) - 128);
 }
 
 void pack_mx(const LayerWeights& weights, uint8_t* out, int threads) {

@@ -18,7 +18,8 @@ namespace {
 using cuda::PrefillSharing;
 using cuda::PrefillSize;
 
-const cuda::PrefillTable kTables[] = {{}, {cuda::prefill_row_tactics, false, 96}};
+const cuda::PrefillTable kTables[] = {
+    {}, {cuda::prefill_row_tactics, false, 96}, {cuda::prefill_e4m3_tactics, false, 96}};
 
 // Calls visit(tactic, schedule, size) for every tactic and sharing that makes sense, on sizes around every edge.
 template <class Visit>
@@ -110,6 +111,10 @@ TEST(PrefillTactics, StagesFitIntoSharedMemory) {
     EXPECT_GE(cuda::prefill_stages(t, {2048, 1, 4}), 2) << t.tokens;
     EXPECT_LE(cuda::prefill_shared_bytes(t, {2048, 1, 4}), 232448) << t.tokens;
   }
+  for (const cuda::PrefillTactic& t : cuda::prefill_e4m3_tactics) {
+    EXPECT_GE(cuda::prefill_stages(t, {1088, 1, 0}), 2) << t.tokens;
+    EXPECT_LE(cuda::prefill_shared_bytes(t, {1088, 1, 0}), 232448) << t.tokens;
+  }
 }
 
 // What was fastest on an H200, or within a few per cent of it.
@@ -132,12 +137,14 @@ TEST(PrefillTactics, ChoicesAreThoseThatWereMeasured) {
 
 // a . b as FP8 tensor cores add: 32 products a step, aligned to the largest of them and of the sum so far, without what
 // lies 13 bits below it.
-double tensor_core_sum(const std::vector<double>& a, const std::vector<double>& b) {
+// Numbers below `least` are no normal ones: their exponent is that of `least`.
+double tensor_core_sum(const std::vector<double>& a, const std::vector<double>& b, double least = 0x1p-9) {
+  const auto exponent = [&](double v) { return std::max(std::ilogb(v), std::ilogb(least)); };
   double sum = 0;
   for (size_t step = 0; step < a.size(); step += 32) {
     int largest = sum == 0 ? -100 : std::ilogb(sum);
     for (size_t i = step; i < step + 32; ++i) {
-      if (a[i] * b[i] != 0) largest = std::max(largest, std::ilogb(a[i]) + std::ilogb(b[i]));
+      if (a[i] * b[i] != 0) largest = std::max(largest, std::ilogb(a[i]) + exponent(b[i]));
     }
     const double unit = std::ldexp(1.0, largest - 13);
     sum = std::trunc(sum / unit) * unit;
@@ -171,6 +178,40 @@ TEST(PrefillSums, WhatTensorCoresDropIsWithinTheBound) {
   for (const Kernel* kernel : {&sm90_fp8_w8a8_prefill, &sm90_fp8_w8a8_invariant, &sm90_fp8_block_w8a8_prefill,
                                &sm90_fp8_block_w8a8_invariant, &sm89_fp8_w8a8_cublaslt})
     EXPECT_LE(worst, kernel->bound_product) << kernel->name;
+}
+
+// Four-bit weights as the kernels hand them to the tensor core: integers are no normal numbers of e4m3 (up to 7 of
+// 2^-9), blocks of e2m1 lie up to 11 binades apart.
+TEST(PrefillSums, WhatFourBitWeightsLoseIsWithinTheBound) {
+  const uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  constexpr double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  double worst[2] = {};
+  for (int row = 0; row < 8000; ++row) {
+    const bool integers = row % 2 == 0;
+    const size_t columns = integers ? 128 : 256;
+    std::vector<double> x(columns), w(columns);
+    double exact = 0, magnitude = 0;
+    int shift = 0;
+    for (size_t k = 0; k < columns; ++k) {
+      const float value = normal(random) * (random() % 64 == 0 ? 60.0f : 4.0f);
+      x[k] = format::decode_e4m3(format::encode_e4m3(value));
+      if (k % 32 == 0) shift = static_cast<int>(random() % 12) - 5;
+      w[k] = integers ? std::ldexp(static_cast<double>(random() % 16) - 8, -9)
+                      : std::ldexp(e2m1[random() % 8] * (random() % 2 == 0 ? 1 : -1), shift);
+      exact += x[k] * w[k];
+      magnitude += std::fabs(x[k] * w[k]);
+    }
+    double& found = worst[integers ? 0 : 1];
+    found = std::max(found, std::fabs(tensor_core_sum(x, w, 0x1p-6) - exact) / magnitude);
+  }
+  std::cout << "worst " << worst[0] << " " << worst[1] << "\n";
+  EXPECT_GT(worst[0], 0x1p-13);
+  EXPECT_GT(worst[1], 0x1p-13);
+  EXPECT_LE(worst[0], sm90_int4_fp8_prefill.bound_product);
+  EXPECT_LE(worst[1], sm90_mxfp4_fp8_prefill.bound_product);
 }
 
 TEST(PrefillTactics, NamesFindThemselves) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "kernel/cuda/stage/prefill_copies.cuh"
+#include "kernel/cuda/stage/prefill_e4m3.cuh"
 
 namespace gearshift::cuda {
 
@@ -85,6 +86,8 @@ __global__ void __launch_bounds__(prefill_threads(Weights::tactic(Tactic)), 1)
 
   take_registers<prefill_product_registers>();
   const int thread = threadIdx.x & 127, warp = thread >> 5, lane = thread & 31;
+  bool in_passes = false;
+  if constexpr (Weights::passes) in_passes = *call.passes != 0;
   wait_for_previous_launch();
   while (work.next(piece)) {
     const PrefillTile tile = tile_of(call, piece.tile);
@@ -95,8 +98,12 @@ __global__ void __launch_bounds__(prefill_threads(Weights::tactic(Tactic)), 1)
       multiply_scaled<T, Weights>(call, ring, piece, sums, row_tile, warpgroup, thread);
     else if constexpr (Weights::in_shared)
       multiply_from_shared<T, Weights>(ring, piece, sums, warpgroup, thread);
-    else
+    else if constexpr (Weights::promoted == 0)
       multiply_from_registers<T, Weights>(call, ring, piece, sums, warpgroup, thread);
+    else if (!in_passes)
+      multiply_promoted<T, Weights>(call, ring, piece, sums, warpgroup, thread);
+    else if constexpr (Weights::passes)
+      multiply_in_passes<T, Weights>(ring, piece, sums, warpgroup, thread);
 
     if constexpr (T.split > 1) {
       exchange_sums<T>(sums, ring.base + Ring::count * Ring::stage_bytes, rank, warpgroup, thread);

@@ -34,6 +34,7 @@ struct PrefillCall {
   // and may be read a tile past their end.
   const float *row_scales = nullptr, *token_scales = nullptr;
   int64_t row_scale_step = 0, token_scale_step = 0;
+  const uint32_t* passes = nullptr;  // not 0: columns may want several (prefill_e4m3.cuh)
 };
 
 // What a launch needs besides the call.
@@ -51,6 +52,9 @@ bool launch_prefill_mxfp4(const PrefillCall& call, const PrefillLaunch& launch);
 bool launch_prefill_int4_128(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
 bool launch_prefill_int4_64(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
 bool launch_prefill_int4_32(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
+// In FP8 products with tokens of 8 bits.
+bool launch_prefill_mxfp4_e4m3(const PrefillCall& call, const PrefillLaunch& launch);
+bool launch_prefill_int4_e4m3(const PrefillCall& call, const PrefillLaunch& launch);
 // 8-bit codes of weights and tokens, row by row, multiplied as they are. fp8: with scales per 128 columns or without.
 bool launch_prefill_fp8_rows(const PrefillCall& call, const PrefillLaunch& launch);
 bool launch_prefill_fp8_blocks(const PrefillCall& call, const PrefillLaunch& launch);

@@ -9,6 +9,7 @@
 //     fragment    words of the step of 32 bytes of K number j
 //   promoted   units after which sums move from the tensor core to fp32; 0: never
 //   scaled     whether they are multiplied by scales of their 128 columns then
+//   passes     whether columns may have to be gone through more than once (prefill_e4m3.cuh)
 #pragma once
 
 #include "kernel/cuda/prefill_tactics.h"
@@ -24,7 +25,7 @@ template <class Unit>
 struct Bf16Weights {
   static constexpr Math math = Math::bf16;
   static constexpr int bytes = Unit::bytes, map_step = bytes / 8, map_rows = 1, promoted = 0;
-  static constexpr bool in_shared = false, scaled = false;
+  static constexpr bool in_shared = false, scaled = false, passes = false;
   static constexpr int tactics = static_cast<int>(prefill_tactics.size());
   static constexpr PrefillTactic tactic(int i) { return prefill_tactics[static_cast<size_t>(i)]; }
   using Regs = typename Unit::Regs;
@@ -55,7 +56,7 @@ struct RowWeights {
   static constexpr Math math = M;
   static constexpr int bytes = 16 * 128, map_step = 128, map_rows = 16;
   static constexpr int promoted = Scaled ? 1 : M == Math::e4m3 ? 2 : 0;
-  static constexpr bool in_shared = true, scaled = Scaled;
+  static constexpr bool in_shared = true, scaled = Scaled, passes = false;
   static constexpr int tactics = static_cast<int>(prefill_row_tactics.size());
   static constexpr PrefillTactic tactic(int i) { return prefill_row_tactics[static_cast<size_t>(i)]; }
 };
