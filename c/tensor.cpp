@@ -74,6 +74,29 @@ int64_t stride_of(const gearshift_tensor& tensor, int32_t axis) {
   return stride;
 }
 
+std::string stride_text(int64_t stride) { return "rows " + std::to_string(stride) + " elements apart"; }
+
+// Bytes from the first element to behind the last one.
+bool span_bytes(const Matrix& m, int64_t& bytes) {
+  bytes = 0;
+  return m.rows == 0 || (!__builtin_mul_overflow(m.rows - 1, m.stride, &bytes) &&
+                         !__builtin_add_overflow(bytes, m.cols, &bytes) &&
+                         !__builtin_mul_overflow(bytes, int64_t{bits(m.dtype) / 8}, &bytes));
+}
+
+// Strides and addresses are the producer's word; what no memory can be is refused here.
+Result<void> check_memory(const std::string& subject, const Matrix& m) {
+  const auto address = reinterpret_cast<uintptr_t>(m.data);
+  int64_t bytes = 0;
+  if (!span_bytes(m, bytes) || address + static_cast<uintptr_t>(bytes) < address)
+    return misused(subject, stride_text(m.stride), "memory that exists");
+  const auto size = static_cast<uintptr_t>(bits(m.dtype) / 8);
+  if (address % size != 0)
+    return misused(subject, "an address that is not a multiple of " + std::to_string(size), "aligned elements",
+                   "copy it");
+  return {};
+}
+
 uint8_t* data_of(const gearshift_tensor& tensor) {
   return tensor.data == nullptr ? nullptr : static_cast<uint8_t*>(tensor.data) + tensor.byte_offset;
 }
@@ -104,8 +127,9 @@ Result<Matrix> matrix_of(std::string_view subject, const gearshift_tensor& tenso
                    "the layer was planned for " + device.name + "; the option device says where a layer runs");
   }
   GEARSHIFT_TRY(const DType dtype, dtype_of(subject, tensor.dtype_code, tensor.dtype_bits));
-  if (tensor.dtype_lanes != 1 || (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16))
+  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
     return misused(s, std::string(name(dtype)), "F32, F16 or BF16");
+  if (tensor.dtype_lanes != 1) return misused(s, std::to_string(tensor.dtype_lanes) + " lanes", "1");
   if (tensor.ndim < 1) return misused(s, "no dimensions", "[..., columns]");
   Matrix matrix;
   matrix.data = data_of(tensor);
@@ -130,12 +154,12 @@ Result<Matrix> matrix_of(std::string_view subject, const gearshift_tensor& tenso
       return misused(s, "leading dimensions that do not lie one behind the other", "rows at equal distances",
                      "make it contiguous");
     }
-    next = stride * extent;
+    if (__builtin_mul_overflow(stride, extent, &next)) return misused(s, stride_text(stride), "memory that exists");
   }
   if (matrix.rows > 1 && matrix.stride < matrix.cols)
-    return misused(s, "rows " + std::to_string(matrix.stride) + " elements apart",
-                   std::to_string(matrix.cols) + " or more", "make it contiguous");
+    return misused(s, stride_text(matrix.stride), std::to_string(matrix.cols) + " or more", "make it contiguous");
   if (matrix.stride < matrix.cols) matrix.stride = matrix.cols;
+  GEARSHIFT_CHECK(check_memory(s, matrix));
   return matrix;
 }
 
@@ -161,12 +185,10 @@ Result<TensorInMemory> in_host_memory(const std::string& name, const gearshift_t
 }
 
 bool overlap(const Matrix& a, const Matrix& b) {
-  const auto end = [](const Matrix& m) {
-    const int64_t elements = m.rows == 0 ? 0 : (m.rows - 1) * m.stride + m.cols;
-    return reinterpret_cast<uintptr_t>(m.data) + static_cast<uintptr_t>(elements * (bits(m.dtype) / 8));
-  };
-  if (a.rows == 0 || b.rows == 0) return false;
-  return reinterpret_cast<uintptr_t>(a.data) < end(b) && reinterpret_cast<uintptr_t>(b.data) < end(a);
+  int64_t a_bytes = 0, b_bytes = 0;
+  if (!span_bytes(a, a_bytes) || !span_bytes(b, b_bytes) || a_bytes == 0 || b_bytes == 0) return false;
+  const auto begin_a = reinterpret_cast<uintptr_t>(a.data), begin_b = reinterpret_cast<uintptr_t>(b.data);
+  return begin_a < begin_b + static_cast<uintptr_t>(b_bytes) && begin_b < begin_a + static_cast<uintptr_t>(a_bytes);
 }
 
 }  // namespace gearshift::c

@@ -71,7 +71,12 @@ struct Tensor {
 
   Tensor(const nb::object& producer, const char* subject, int code, int bits, const char* wanted) {
     if (!nb::try_cast(producer, array) || !array.is_valid()) {
-      const std::string found = nb::type_name(producer.type()).c_str();
+      std::string found = nb::type_name(producer.type()).c_str();
+      if (PyCapsule_CheckExact(producer.ptr())) {
+        const char* name = PyCapsule_GetName(producer.ptr());
+        found = "a capsule named " + std::string(name == nullptr ? "nothing" : name);
+        wanted = "one named dltensor or dltensor_versioned, used once";
+      }
       const std::string message = std::string(subject) + ": found " + found + ", wanted " + wanted;
       raise("usage", message.c_str(), subject, found.c_str(), wanted, "", nb::list());
     }

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ._errors import misused
 
 CPU, CUDA = 1, 2  # DLDeviceType
+_CUDA_HOST, _CUDA_MANAGED = 3, 13
 # Types that NumPy and older versions of DLPack lack: code and bits in DLPack 1.1, and an integer of the same size.
 _EXTENDED = {
     "bfloat16": (4, 16, "uint16"),
@@ -48,15 +49,42 @@ def operand(subject: str, array: Any, wanted: tuple[int, int] | None = None) -> 
         extended = _EXTENDED.get(str(getattr(array, "dtype", "")))
         if extended is not None:
             return Operand(array, array.view(extended[2]), extended[:2], "numpy", (CPU, 0))
+        dtype = getattr(array, "dtype", None)
+        if dtype is None or dtype.kind not in "biufc" or not dtype.isnative:
+            raise misused(subject, f"{kind}'s {dtype if dtype is not None else type(array).__name__}", "an array of numbers, in this machine's byte order")
         return Operand(array, array, _OWN, "numpy", (CPU, 0))
     if not hasattr(array, "__dlpack__"):
         raise misused(subject, type(array).__name__, "an array or tensor with __dlpack__")
-    place = array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else (CPU, 0)
-    device = (int(place[0]), int(place[1]))
+    device = _device_of(subject, array)
     _check_device(subject, device, wanted)
+    return Operand(array, _capsule(subject, array, kind, device), _OWN, kind, device)
+
+
+def _capsule(subject: str, array: Any, kind: str, device: tuple[int, int]) -> object:
+    """What the producer exports, asked for here so that each capsule is used once and what the producer raises is heard."""
     # Calls are queued on a stream that is known here: the producer need not wait for anything.
-    producer = array.__dlpack__(stream=-1) if device[0] == CUDA else array
-    return Operand(array, producer, _OWN, kind, device)
+    stream = {"stream": -1} if device[0] == CUDA else {}
+    try:
+        try:
+            capsule = array.__dlpack__(max_version=(1, 1), **stream)  # with a flag for memory that must not be written
+        except TypeError:  # of a producer that knows no versions
+            capsule = array.__dlpack__(**stream)
+    except Exception as error:
+        raise misused(subject, f"{kind}: {error}", "an array or tensor that DLPack can export") from error
+    if type(capsule).__name__ != "PyCapsule":
+        raise misused(subject, f"a __dlpack__ that gives {type(capsule).__name__}", "one that gives a capsule")
+    return capsule
+
+
+def _device_of(subject: str, array: Any) -> tuple[int, int]:
+    if not hasattr(array, "__dlpack_device__"):
+        return (CPU, 0)
+    place = array.__dlpack_device__()
+    try:
+        kind, index = int(place[0]), int(place[1])
+    except (TypeError, ValueError, IndexError):
+        raise misused(subject, f"a __dlpack_device__ of {place!r}", "a pair of numbers") from None
+    return (CPU, 0) if kind == _CUDA_HOST else (CUDA, index) if kind == _CUDA_MANAGED else (kind, index)
 
 
 def _check_device(subject: str, found: tuple[int, int], wanted: tuple[int, int] | None) -> None:
@@ -94,13 +122,15 @@ def new_output(x: Operand, columns: int) -> Any:
 def stream_of(x: Operand, stream: Any) -> int:
     """The CUDA stream that a call is queued on: the one given, else the current one of x's library."""
     if stream is not None:
-        for attribute in ("cuda_stream", "ptr", "handle"):  # torch, cupy, numba and cuda.core
-            if hasattr(stream, attribute):
-                return int(getattr(stream, attribute))
+        # torch, cupy, numba and cuda.core have one of these; others are numbers.
+        handles = [getattr(stream, a) for a in ("cuda_stream", "ptr", "handle") if hasattr(stream, a)]
         try:
-            return int(stream)
+            handle = int(handles[0] if handles else stream)
         except (TypeError, ValueError):
-            raise misused("stream", type(stream).__name__, "a cudaStream_t as a number, or a stream of torch or cupy") from None
+            handle = -1
+        if not 0 <= handle < 1 << 64:
+            raise misused("stream", repr(stream), "a cudaStream_t as a number, or a stream of torch or cupy")
+        return handle
     if x.device[0] == CPU:
         return 0
     if x.kind == "torch":

@@ -10,7 +10,7 @@ from typing import Any
 from . import _native
 from ._arrays import CUDA, Operand, device_text, new_output, operand, stream_of, torch_type
 from ._errors import misused
-from ._options import Path, Value, options_of, path_of
+from ._options import Path, Value, options_of, path_of, text_of
 from ._plan import Plan
 
 _DTYPES = {(2, 32): "fp32", (2, 16): "fp16", (4, 16): "bf16"}
@@ -18,7 +18,7 @@ _DTYPES = {(2, 32): "fp32", (2, 16): "fp16", (4, 16): "bf16"}
 
 def _scheme_text(scheme: str | Mapping[str, Any]) -> str:
     if isinstance(scheme, str):
-        return scheme
+        return text_of("scheme", scheme)
     if isinstance(scheme, Mapping):
         return json.dumps(scheme)
     raise misused("scheme", type(scheme).__name__, "a preset's name, or a quantization_config as a dict")
@@ -66,7 +66,7 @@ class Linear:
             raise misused("from_checkpoint", f"a plan and {', '.join(options)}", "one of the two", "give options to gearshift.plan()")
         elif plan.model != path:
             raise misused("model", path, f"{plan.model}, for which the plan was made")
-        return cls(_native.Linear.load(plan._open(), name), name)
+        return cls(_native.Linear.load(plan._open(), text_of("name", name)), name)
 
     @classmethod
     def from_tensors(
@@ -87,7 +87,7 @@ class Linear:
         says what activations will be: "bf16" unless given.
         """
         named = {"weight": weight, "weight_scale": weight_scale, "bias": bias, **(tensors or {})}
-        given = [(name, operand(name, array)) for name, array in named.items() if array is not None]
+        given = [(text_of("tensors", name), operand(name, array)) for name, array in named.items() if array is not None]
         native = _native.Linear.from_tensors(
             _scheme_text(scheme), [(name, o.producer, *o.type) for name, o in given], options_of({"device": "cpu", **options})
         )
@@ -107,7 +107,7 @@ class Linear:
         b = None if bias is None else _on_host("bias", bias)[0]
         options = {"device": device, **options}
         native = _native.Linear.quantize(
-            scheme, w.producer, w.type, b and b.producer, b.type if b else (-1, 0), input_amax or 0.0, options_of(options)
+            text_of("scheme", scheme), w.producer, w.type, b and b.producer, b.type if b else (-1, 0), input_amax or 0.0, options_of(options)
         )
         return cls(native, "linear")
 
@@ -183,6 +183,8 @@ class Linear:
         target = operand("out", out, place)
         queue = stream_of(source, stream)
         scratch, address, size = self._scratch(source) if stream is None else (None, 0, 0)
+        if not (isinstance(expert, int) and abs(expert) < 1 << 63):
+            raise misused("expert", repr(expert), "the number of an expert")
         native.run(source.producer, source.type, target.producer, target.type, expert, address, size, queue)
         del scratch  # only now: calls on its stream come after this one
         return out

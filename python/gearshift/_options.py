@@ -15,15 +15,26 @@ Value = Union[None, str, int, float, bool, "os.PathLike[str]", Sequence["Value"]
 _REPEATED = {"layer", "scheme", "shape"}
 
 
+def text_of(subject: str, value: object) -> str:
+    """A text that C can hold."""
+    if not isinstance(value, str):
+        raise misused(subject, type(value).__name__, "a text")
+    if "\0" in value:
+        raise misused(subject, repr(value), "a text without zero bytes")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise misused(subject, repr(value), "a text that UTF-8 can encode") from None
+    return value
+
+
 def _text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
-    if isinstance(value, (int, float, str)):
+    if isinstance(value, (int, float)):
         return str(value)
-    if isinstance(value, os.PathLike):
-        path = os.fspath(value)
-        if isinstance(path, str):
-            return path
+    if isinstance(value, (str, os.PathLike)):
+        return text_of(name, os.fspath(value))
     raise misused(name, type(value).__name__, "a text, a number, a path, or several of them")
 
 
@@ -56,4 +67,4 @@ def options_of(arguments: Mapping[str, Value]) -> list[tuple[str, str]]:
 def path_of(subject: str, path: Path) -> str:
     if not isinstance(path, (str, os.PathLike)):
         raise misused(subject, type(path).__name__, "a path")
-    return os.fspath(path)
+    return text_of(subject, os.fspath(path))

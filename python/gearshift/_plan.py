@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _native
 from ._errors import misused
-from ._options import Path, Value, options_of, path_of
+from ._options import Path, Value, options_of, path_of, text_of
 from ._show import Text, page_in_notebook, width
 
 
@@ -85,7 +85,7 @@ class Plan:
 
     def explain(self, name: str) -> str:
         """Every candidate of a layer, stage by stage, with the reason."""
-        return Text(self._open().explain(name, width()))
+        return Text(self._open().explain(text_of("explain", name), width()))
 
     def diff(self, other: Plan | str) -> Difference:
         """What changes from this plan to another one, or to the text of one's JSON."""

@@ -274,6 +274,17 @@ static void misuse(void) {
   REFUSED(&bad, &out, "dimensions");
   bad = in, bad.data = NULL;
   REFUSED(&bad, &out, "null pointer");
+  bad = in, bad.byte_offset = 1;
+  REFUSED(&bad, &out, "multiple of 4");
+  int64_t far[] = {INT64_MAX / 2, 1}, wraps[] = {0, INT64_MAX / 2, 1}, few_x[] = {2, 4, K}, below[] = {-K, 1};
+  bad = in, bad.strides = far;
+  REFUSED(&bad, &out, "memory that exists");
+  bad = fp32(x, 3, few_x, NULL), bad.strides = wraps;
+  REFUSED(&bad, &out, "memory that exists");
+  bad = in, bad.strides = below;
+  REFUSED(&bad, &out, "-64");
+  bad = in, bad.dtype_lanes = 2;
+  REFUSED(&bad, &out, "2 lanes");
   bad = in, bad.dtype_code = 99;
   REFUSED(&bad, &out, "99");
   bad = fp32(x, 2, y_shape, NULL);
