@@ -132,6 +132,10 @@ Result<bool> run_call(const gearshift_linear& linear, const Call& call) {
   const ConstMatrix input{x.data, x.dtype, x.rows, x.cols, x.stride};
   const LayerPlan& plan = ready->plan.layers.front();
   GEARSHIFT_CHECK(use_device(device));
+  if (runs_on_host(ready->prepared, device, x.rows)) {
+    GEARSHIFT_CHECK(run_on_host(ready->prepared, input, y, ready->threads, call.expert));
+    return true;
+  }
   if (call.workspace != nullptr) {
     const std::span<uint8_t> given(static_cast<uint8_t*>(call.workspace), static_cast<size_t>(call.workspace_bytes));
     GEARSHIFT_CHECK(run(ready->prepared, input, y, given, ready->threads, call.expert, call.stream));

@@ -12,7 +12,14 @@ namespace gearshift {
 Result<void> run(const PreparedLayer& layer, ConstMatrix x, Matrix y, std::span<uint8_t> workspace, int threads,
                  int64_t expert = 0, void* stream = nullptr);
 
-// The same with a given kernel of the plan's candidates (proof, measurement), by one of its tactics or as it
+// Whether x and y of a layer that is planned for `device` would have to lie in host memory: no kernel of the device takes `rows` rows.
+bool runs_on_host(const PreparedLayer& layer, const DeviceProfile& device, int64_t rows);
+// run() for such a layer with x and y in memory of the device in use: waits for all of its work, computes on copies and returns
+// when y is there. Allocates (may throw std::bad_alloc). Error runtime: what the device reports, a stream that is being
+// captured included.
+Result<void> run_on_host(const PreparedLayer& layer, ConstMatrix x, Matrix y, int threads, int64_t expert = 0);
+
+// run() with a given kernel of the plan's candidates (proof, measurement), by one of its tactics or as it
 // chooses; the kernel's layout must be packed.
 // REQUIRES: shapes fit and the contract accepts.
 void run_kernel(const Kernel& kernel, const PreparedLayer& layer, ConstMatrix x, Matrix y, std::span<uint8_t> workspace,

@@ -29,6 +29,8 @@ uint64_t free_bytes();
 Result<void> fill(void* device, uint8_t byte, size_t bytes);
 // From device memory to device memory.
 Result<void> copy(void* to, const void* from, size_t bytes);
+// Rows of `bytes` bytes, from one memory to the other (either may be the host's), each with its distance between rows.
+Result<void> copy_rows(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t rows);
 // Waits for all queued work. Error runtime: what went wrong in it.
 Result<void> synchronize();
 

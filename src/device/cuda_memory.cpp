@@ -88,6 +88,10 @@ Result<void> copy(void* to, const void* from, size_t bytes) {
   return checked(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice), "copying on the device");
 }
 
+Result<void> copy_rows(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t rows) {
+  return checked(cudaMemcpy2D(to, to_stride, from, from_stride, bytes, rows, cudaMemcpyDefault), "copying rows");
+}
+
 Result<void> synchronize() { return checked(cudaDeviceSynchronize(), "waiting for the device"); }
 
 Result<Graph> Graph::capture(const std::function<void(void*)>& body) {
@@ -188,6 +192,7 @@ namespace cuda {
 uint64_t free_bytes() { return 0; }
 Result<void> fill(void*, uint8_t, size_t) { return no_cuda_code(); }
 Result<void> copy(void*, const void*, size_t) { return no_cuda_code(); }
+Result<void> copy_rows(void*, size_t, const void*, size_t, size_t, size_t) { return no_cuda_code(); }
 Result<void> synchronize() { return no_cuda_code(); }
 Result<Graph> Graph::capture(const std::function<void(void*)>&) { return no_cuda_code(); }
 Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
