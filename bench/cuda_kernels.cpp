@@ -1,5 +1,6 @@
 // How fast CUDA kernels are against what memory allows: CUDA-graph medians over rotating weights, with the device's
-// read ceiling and cuBLASLt's bf16 time measured in the same run. Writes a gearshift.bench/1 document.
+// read ceiling and cuBLASLt's bf16 time measured in the same run, and whether they meet their limits (cuda_targets.h).
+// Writes a gearshift.bench/1 document.
 //
 // usage: bench_cuda_kernels FILE.json [--sweep] [--formats N,N] [--shapes N]
 //   --sweep: every tactic, not only the one that is chosen; --formats: names of cases() below (those of prefill
@@ -10,11 +11,14 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
+#include <random>
 #include <string>
 
 #include "base/build_identity.h"
 #include "base/text.h"
+#include "cuda_targets.h"
 #include "device/cublaslt.h"
 #include "device/cuda.h"
 #include "gearshift/kernel.h"
@@ -40,11 +44,26 @@ constexpr int64_t kMostJudged = 32;
 struct Arguments {
   std::string file, formats =
                         "nvfp4,mxfp4,int4,fp8,int8,fp8_block,mxfp8,mxfp6,fp8_w8a8,fp8_block_w8a8,int8_w8a8,"
-                        "fp8_library,fp8_block_library,int8_library";
-  std::vector<int64_t> batch = {1, 8, 16};
+                        "fp8_tensor_library,fp8_library,fp8_block_library,int8_library";
+  std::vector<int64_t> batch = {1, 4, 8, 9, 16};
   bool sweep = false, large = true;
   size_t shapes = std::size(kShapes);
 };
+
+// Random codes, none of them a NaN of e4m3: products of equal numbers take less power, and so less time.
+void fill_with_codes(const DeviceBuffer& buffer) {
+  std::mt19937 random(3);
+  std::vector<uint8_t> codes(std::min<size_t>(buffer.size(), size_t{1} << 22));
+  for (uint8_t& code : codes) code = static_cast<uint8_t>((random() & 0x80) | (random() % 0x7F));
+  auto* to = const_cast<uint8_t*>(buffer.data());
+  for (size_t at = 0; at < buffer.size(); at += codes.size()) {
+    const size_t some = std::min(codes.size(), buffer.size() - at);
+    if (at == 0)
+      check(const_cast<DeviceBuffer&>(buffer).write(codes.data(), some));
+    else
+      check(cuda::copy(to + at, to, some));
+  }
+}
 
 // cuBLASLt alone: codes by codes that are there already, weights in turn. 0: it has no such product.
 double library_us(const Kernel& kernel, int64_t n, int64_t k, int64_t m) {
@@ -55,10 +74,9 @@ double library_us(const Kernel& kernel, int64_t n, int64_t k, int64_t m) {
   const DeviceBuffer y = get(DeviceBuffer::allocate(static_cast<size_t>(m * n * 4)));
   const DeviceBuffer scales = get(DeviceBuffer::allocate(static_cast<size_t>((n + m) * (k / 128 + 4) * 4)));
   const DeviceBuffer workspace = get(DeviceBuffer::allocate(cuda::cublaslt_workspace_bytes));
-  const auto fill = [](const DeviceBuffer& buffer) {
-    check(cuda::fill(const_cast<uint8_t*>(buffer.data()), 0x38, buffer.size()));  // e4m3: 1; fp32: 4.4e-5
-  };
-  for (const DeviceBuffer* buffer : {&weights, &x, &scales}) fill(*buffer);
+  fill_with_codes(weights);
+  fill_with_codes(x);
+  check(cuda::fill(const_cast<uint8_t*>(scales.data()), 0x38, scales.size()));  // as fp32: 4.4e-5
   cuda::Product p;
   p.n = n;
   p.m = m;
@@ -92,10 +110,10 @@ double library_us(const Kernel& kernel, int64_t n, int64_t k, int64_t m) {
 struct Case {
   const char* name;
   const char* kernel;
-  const char* baseline;
+  const char* baseline;  // what is timed at M = 4096; nullptr: the kernel itself
   Scheme scheme;
-  bool every_shape = false;  // else the largest, a middling and the smallest one
-  bool fp8 = false;          // products at the rate of FP8
+  Target target = Target::none;
+  bool fp8 = false;  // products at the rate of FP8
 };
 Scheme without_activations(Family family) {
   Scheme scheme = common_scheme(family);
@@ -107,38 +125,46 @@ Scheme with_fp8_tokens(Family family) {
   scheme.activation = common_scheme(Family::fp8_w8a8).activation;
   return scheme;
 }
+// Scales of tensors that the checkpoint stores, of x too.
+Scheme fp8_per_tensor() {
+  Scheme scheme = common_scheme(Family::fp8_w8a8);
+  scheme.weight.grouping = {Grouping::Kind::tensor, 0, 0};
+  scheme.activation->granularity = Granularity::tensor;
+  scheme.activation->dynamic = false;
+  return scheme;
+}
 std::vector<Case> cases() {
-  return {
-      {"nvfp4", "sm80_nvfp4_w4a16_stream", "sm80_nvfp4_w4a16_emulation", common_scheme(Family::nvfp4_w4a16), true},
-      {"mxfp4", "sm80_mxfp4_stream", "sm80_mxfp4_emulation", without_activations(Family::mxfp4), true},
-      {"int4", "sm80_int4_w4a16_stream", "sm80_int4_w4a16_emulation", common_scheme(Family::mixed_precision), true},
-      {"fp8", "sm80_w8a16_fp8_stream", "sm80_w8a16_fp8_emulation", common_scheme(Family::w8a16_fp8), true},
-      {"int8", "sm80_int8_w8a16_stream", "sm80_mixed_precision_emulation", without_activations(Family::int8_w8a8),
-       true},
-      {"fp8_block", "sm80_w8a16_fp8_stream", "sm80_w8a16_fp8_emulation", without_activations(Family::fp8_block_w8a8)},
-      {"mxfp8", "sm80_mxfp8_stream", "sm80_mxfp8_emulation", without_activations(Family::mxfp8)},
-      {"mxfp6", "sm80_mxfp6_stream", "sm80_mxfp6_emulation", without_activations(Family::mxfp6)},
-      {"fp8_w8a8", "sm80_fp8_w8a8_stream", "sm80_fp8_w8a8_emulation", common_scheme(Family::fp8_w8a8)},
-      {"fp8_block_w8a8", "sm80_fp8_block_w8a8_stream", "sm80_fp8_block_w8a8_emulation",
-       common_scheme(Family::fp8_block_w8a8)},
-      {"int8_w8a8", "sm80_int8_w8a8_stream", "sm80_int8_w8a8_emulation", common_scheme(Family::int8_w8a8)},
-      {"fp8_library", "sm89_fp8_w8a8_cublaslt", "sm89_fp8_w8a8_cublaslt", common_scheme(Family::fp8_w8a8)},
-      {"fp8_block_library", "sm90_fp8_block_w8a8_cublaslt", "sm90_fp8_block_w8a8_cublaslt",
-       common_scheme(Family::fp8_block_w8a8)},
-      {"int8_library", "sm80_int8_w8a8_cublaslt", "sm80_int8_w8a8_cublaslt", common_scheme(Family::int8_w8a8)},
-      {"nvfp4_prefill", "sm90_nvfp4_w4a16_prefill", "sm80_nvfp4_w4a16_emulation", common_scheme(Family::nvfp4_w4a16),
-       true},
-      {"mxfp4_prefill", "sm90_mxfp4_prefill", "sm80_mxfp4_emulation", without_activations(Family::mxfp4), true},
-      {"int4_prefill", "sm90_int4_w4a16_prefill", "sm80_int4_w4a16_emulation", common_scheme(Family::mixed_precision),
-       true},
-      {"fp8_prefill", "sm90_fp8_w8a8_prefill", "sm80_fp8_w8a8_emulation", common_scheme(Family::fp8_w8a8)},
-      {"fp8_block_prefill", "sm90_fp8_block_w8a8_prefill", "sm80_fp8_block_w8a8_emulation",
-       common_scheme(Family::fp8_block_w8a8)},
-      {"int8_prefill", "sm90_int8_w8a8_prefill", "sm80_int8_w8a8_emulation", common_scheme(Family::int8_w8a8)},
-      {"mxfp4_fp8_prefill", "sm90_mxfp4_fp8_prefill", "sm80_mxfp4_emulation", with_fp8_tokens(Family::mxfp4), false,
-       true},
-      {"int4_fp8_prefill", "sm90_int4_fp8_prefill", "sm80_int4_w4a8_emulation", with_fp8_tokens(Family::w4a8), false,
-       true}};
+  constexpr Target four = Target::four_bits, eight = Target::eight_bits, library = Target::library;
+  const Scheme nvfp4 = common_scheme(Family::nvfp4_w4a16), int4 = common_scheme(Family::mixed_precision),
+               mxfp4 = without_activations(Family::mxfp4), fp8 = common_scheme(Family::fp8_w8a8),
+               fp8_block = common_scheme(Family::fp8_block_w8a8), int8 = common_scheme(Family::int8_w8a8);
+  return {{"nvfp4", "sm80_nvfp4_w4a16_stream", "sm80_nvfp4_w4a16_emulation", nvfp4, four},
+          {"mxfp4", "sm80_mxfp4_stream", "sm80_mxfp4_emulation", mxfp4, four},
+          {"int4", "sm80_int4_w4a16_stream", "sm80_int4_w4a16_emulation", int4, four},
+          {"fp8", "sm80_w8a16_fp8_stream", "sm80_w8a16_fp8_emulation", common_scheme(Family::w8a16_fp8), eight},
+          {"int8", "sm80_int8_w8a16_stream", "sm80_mixed_precision_emulation", without_activations(Family::int8_w8a8),
+           eight},
+          {"fp8_block", "sm80_w8a16_fp8_stream", "sm80_w8a16_fp8_emulation",
+           without_activations(Family::fp8_block_w8a8), eight},
+          {"mxfp8", "sm80_mxfp8_stream", "sm80_mxfp8_emulation", without_activations(Family::mxfp8)},
+          {"mxfp6", "sm80_mxfp6_stream", "sm80_mxfp6_emulation", without_activations(Family::mxfp6)},
+          {"fp8_w8a8", "sm80_fp8_w8a8_stream", "sm80_fp8_w8a8_emulation", fp8},
+          {"fp8_block_w8a8", "sm80_fp8_block_w8a8_stream", "sm80_fp8_block_w8a8_emulation", fp8_block},
+          {"int8_w8a8", "sm80_int8_w8a8_stream", "sm80_int8_w8a8_emulation", int8},
+          {"fp8_tensor_library", "sm89_fp8_w8a8_cublaslt", nullptr, fp8_per_tensor(), library},
+          {"fp8_library", "sm89_fp8_w8a8_cublaslt", nullptr, fp8, library},
+          {"fp8_block_library", "sm90_fp8_block_w8a8_cublaslt", nullptr, fp8_block, library},
+          {"int8_library", "sm80_int8_w8a8_cublaslt", nullptr, int8, library},
+          {"nvfp4_prefill", "sm90_nvfp4_w4a16_prefill", "sm80_nvfp4_w4a16_emulation", nvfp4},
+          {"mxfp4_prefill", "sm90_mxfp4_prefill", "sm80_mxfp4_emulation", mxfp4},
+          {"int4_prefill", "sm90_int4_w4a16_prefill", "sm80_int4_w4a16_emulation", int4},
+          {"fp8_prefill", "sm90_fp8_w8a8_prefill", "sm80_fp8_w8a8_emulation", fp8},
+          {"fp8_block_prefill", "sm90_fp8_block_w8a8_prefill", "sm80_fp8_block_w8a8_emulation", fp8_block},
+          {"int8_prefill", "sm90_int8_w8a8_prefill", "sm80_int8_w8a8_emulation", int8},
+          {"mxfp4_fp8_prefill", "sm90_mxfp4_fp8_prefill", "sm80_mxfp4_emulation", with_fp8_tokens(Family::mxfp4),
+           Target::none, true},
+          {"int4_fp8_prefill", "sm90_int4_fp8_prefill", "sm80_int4_w4a8_emulation", with_fp8_tokens(Family::w4a8),
+           Target::none, true}};
 }
 
 // Tactics that a sweep tries for so many tokens: those of the streaming kernels begin with their tiles of 8 tokens,
@@ -182,15 +208,14 @@ class Bench {
       }
       for (const std::string_view tactic : tactics) {
         const auto timing = time_on_device(kernel, layer->prepared, std::as_const(x).view(), 0, tactic);
-        if (timing.ok()) row(kernel, *layer, m, tactic.empty() ? "chosen" : tactic, *timing, comparison, c.fp8);
+        if (timing.ok())
+          row(kernel, *layer, m, tactic.empty() ? "chosen" : tactic, *timing, comparison, c.target, c.fp8);
       }
     }
     if (!arguments_.large) return;
-    OwnedMatrix x = get(allocate_matrix(DType::bf16, 4096, k, "x"));
-    make_activations(x.view(), 1, 16, INFINITY);
-    const Kernel& baseline = kernel_named(c.baseline);
-    const Timing timing = get(time_on_device(baseline, layer->prepared, std::as_const(x).view(), 0));
-    row(baseline, *layer, 4096, "", timing, {});
+    const Kernel& baseline = c.baseline == nullptr ? kernel : kernel_named(c.baseline);
+    row(baseline, *layer, kManyTokens, "", get(time_on_device(baseline, layer->prepared, many_tokens(k), 0)), {},
+        c.baseline == nullptr ? Target::none : Target::baseline);
   }
 
   // cuBLASLt alone on bf16 weights, what a baseline is held against.
@@ -198,14 +223,26 @@ class Bench {
     const auto layer = make_up_layer(common_scheme(Family::bf16), {n}, k, 1);
     const Kernel& kernel = kernel_named("sm80_bf16_cublaslt");
     check(use_kernel(*layer, kernel, 16));
-    OwnedMatrix x = get(allocate_matrix(DType::bf16, 4096, k, "x"));
-    make_activations(x.view(), 1, 16, INFINITY);
-    row(kernel, *layer, 4096, "", get(time_on_device(kernel, layer->prepared, std::as_const(x).view(), 0)), {});
+    const Timing timing = get(time_on_device(kernel, layer->prepared, many_tokens(k), 0));
+    bf16_us_ = timing.median_us;
+    row(kernel, *layer, kManyTokens, "", timing, {}, Target::none);
   }
 
   const std::string& rows() const { return rows_; }
+  const Verdicts& verdicts() const { return verdicts_; }
 
  private:
+  static constexpr int64_t kManyTokens = 4096;
+
+  // Drawn once for all layers of a width.
+  ConstMatrix many_tokens(int64_t k) {
+    if (!many_ || many_->view().stride != k) {
+      many_.emplace(get(allocate_matrix(DType::bf16, kManyTokens, k, "x")));
+      make_activations(many_->view(), 1, 16, INFINITY);
+    }
+    return std::as_const(*many_).view();
+  }
+
   static Comparison compare(const Kernel& kernel, const MadeUpLayer& layer, const OwnedMatrix& x, Judge& judge) {
     OwnedMatrix y = get(allocate_matrix(DType::bf16, x.rows, layer.plan.layer.n, "y"));
     std::memset(y.bytes.data(), 0xFF, y.bytes.size());
@@ -225,7 +262,7 @@ class Bench {
   }
 
   void row(const Kernel& kernel, const MadeUpLayer& layer, int64_t m, std::string_view tactic, const Timing& timing,
-           const Comparison& comparison, bool fp8 = false) {
+           const Comparison& comparison, Target target, bool fp8 = false) {
     const LayerSpec& spec = layer.plan.layer;
     const double bytes = static_cast<double>(spec.weight_bytes) + 2.0 * static_cast<double>(m * (spec.n + spec.k));
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(spec.n) * static_cast<double>(spec.k);
@@ -236,6 +273,11 @@ class Bench {
     const cuda::Clocks clocks = cuda::clocks(0);
     const bool judged = m <= kMostJudged;
     const double alone = library_codes ? library_us(kernel, spec.n, spec.k, m) : 0;
+    const Limit limit = limit_of(target, {spec.n, spec.k, m, timing.median_us, floor, alone, bf16_us_});
+    // Of a sweep only what is chosen.
+    const bool asked = !limit.name.empty() && (tactic.empty() || tactic == "chosen");
+    const bool met = timing.median_us <= limit.us;
+    if (asked) verdicts_.add(limit, fmt::format("{} {}x{} M {}", kernel.name, spec.n, spec.k, m), timing.median_us);
     rows_ += fmt::format(
         "{}    {{\"shape\": \"{}x{}\", \"family\": \"{}\", \"scheme\": \"{}\", \"n\": {}, \"k\": {}, \"m\": {}, "
         "\"kernel\": \"{}\", "
@@ -243,23 +285,29 @@ class Bench {
         "\"samples\": {}, "
         "\"gbytes_per_s\": {:.0f}, \"tflops\": {:.1f}, \"floor_us\": {:.3f}, \"over_floor\": {:.3f}, "
         "\"relative_error\": {}, "
-        "\"ok\": {}{}, \"multiprocessor_mhz\": {}}}",
+        "\"ok\": {}{}{}, \"multiprocessor_mhz\": {}}}",
         rows_.empty() ? "" : ",\n", spec.n, spec.k, name(spec.family), scheme_name(spec.scheme), spec.n, spec.k, m,
         kernel.name, kernel.backend, tactic, timing.median_us, timing.p10_us, timing.p90_us, timing.samples,
         bytes / (timing.median_us * 1e3), flops / (timing.median_us * 1e6), floor, timing.median_us / floor,
         judged ? fmt::format("{:.3e}", comparison.relative_error) : "null",
         judged ? (comparison.ok ? "true" : "false") : "null",
-        alone > 0 ? fmt::format(", \"library_alone_us\": {:.3f}", alone) : "", clocks.multiprocessor_mhz);
-    std::printf("%-28s %6ldx%-6ld M=%-5ld %-16s %9.2f us  x%.3f  %s %s%s\n", std::string(kernel.name).c_str(), spec.n,
+        alone > 0 ? fmt::format(", \"library_alone_us\": {:.3f}", alone) : "",
+        asked ? fmt::format(", \"limit_us\": {:.3f}, \"limit\": \"{}\", \"met\": {}", limit.us, limit.name, met) : "",
+        clocks.multiprocessor_mhz);
+    std::printf("%-28s %6ldx%-6ld M=%-5ld %-16s %9.2f us  x%.3f  %s %s%s%s\n", std::string(kernel.name).c_str(), spec.n,
                 spec.k, m, std::string(tactic).c_str(), timing.median_us, timing.median_us / floor,
                 judged ? (comparison.ok ? "ok" : "WRONG") : "", comparison.failure.c_str(),
-                alone > 0 ? fmt::format(" (alone {:.2f})", alone).c_str() : "");
+                alone > 0 ? fmt::format(" (alone {:.2f})", alone).c_str() : "",
+                asked ? fmt::format(" {} {:.2f}", met ? "met" : "MISSED", limit.us).c_str() : "");
     std::fflush(stdout);
   }
 
   const Arguments& arguments_;
   const ReadCeiling& ceiling_;
   std::string rows_;
+  Verdicts verdicts_;
+  std::optional<OwnedMatrix> many_;
+  double bf16_us_ = 0;  // of this shape
 };
 
 Arguments read(int argc, char** argv) {
@@ -283,6 +331,18 @@ Arguments read(int argc, char** argv) {
   return arguments;
 }
 
+std::string command_line(int argc, char** argv) {
+  std::string words = "bench_cuda_kernels";
+  for (int i = 1; i < argc; ++i) words += " " + std::string(argv[i]);
+  return words;
+}
+std::string date_now() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -297,21 +357,23 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < arguments.shapes; ++i) {
     const auto [n, k] = std::pair(kShapes[i][0], kShapes[i][1]);
     if (arguments.large) bench.plain(n, k);
-    const bool typical = (n == 28672 && k == 8192) || n * k == 8192 * 8192 || n * k == 4096 * 4096;
     for (const Case& c : cases()) {
-      if (!c.every_shape && !typical) continue;
       if (("," + arguments.formats + ",").find("," + std::string(c.name) + ",") != std::string::npos)
         bench.shape(c, n, k);
     }
   }
+  std::printf("%s", bench.verdicts().text().c_str());
   if (arguments.file.empty()) return 0;
   std::ofstream out(arguments.file);
   const DeviceProfile& device = devices.front();
+  const cuda::Clocks clocks = cuda::clocks(device.index);
   out << fmt::format(
-      "{{\n  \"schema\": \"gearshift.bench/1\",\n  \"device\": {{\"name\": \"{}\", \"arch\": \"{}\", "
-      "\"multiprocessors\": {}}},\n"
+      "{{\n  \"schema\": \"gearshift.bench/1\",\n  \"command\": \"{}\", \"date\": \"{}\",\n  \"device\": {{\"name\": "
+      "\"{}\", \"arch\": \"{}\", "
+      "\"multiprocessors\": {}, \"multiprocessor_mhz\": {}, \"memory_mhz\": {}}},\n"
       "  \"driver\": \"{}\", \"cublaslt\": \"{}\", \"cuda_runtime\": \"{}\",\n",
-      device.name, device.arch, device.cores, device.driver, cuda::cublaslt_version(), cuda::runtime_version());
+      command_line(argc, argv), date_now(), device.name, device.arch, device.cores, clocks.multiprocessor_mhz,
+      clocks.memory_mhz, device.driver, cuda::cublaslt_version(), cuda::runtime_version());
   out << "  \"build\": {";
   bool first = true;
   for (const auto& [fact, value] : build_identity()) {

@@ -18,7 +18,8 @@ class OnCuda : public FloatModel {
     write_model({{"model.layers.0.mlp.down_proj", 256},
                  {"model.layers.0.mlp.up_proj", 320},
                  {"model.layers.0.self_attn.o_proj", 128},
-                 {"model.layers.1.self_attn.o_proj", 144}});
+                 {"model.layers.1.self_attn.o_proj", 144}},
+                256);
     Options quantize;
     quantize["scheme"] = {{"*down_proj=NVFP4", "*up_proj=FP8_DYNAMIC", "*0.self_attn*=W4A16", "*1.self_attn*=INT8"},
                           "call"};

@@ -28,15 +28,15 @@ class FloatModel : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // Layers by name and rows; those of equal rows are one class.
-  void write_model(const std::vector<std::pair<std::string, int64_t>>& layers) {
+  void write_model(const std::vector<std::pair<std::string, int64_t>>& layers, int64_t columns = k) {
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
     std::vector<TensorToWrite> tensors;
     std::deque<std::vector<uint8_t>> bytes;
     for (const auto& [name, n] : layers) {
-      std::vector<uint8_t>& weight = bytes.emplace_back(static_cast<size_t>(n * k * 2));
-      for (int64_t i = 0; i < n * k; ++i) store_element(weight.data(), DType::bf16, i, normal(random));
-      tensors.push_back({name + ".weight", DType::bf16, {n, k}, weight});
+      std::vector<uint8_t>& weight = bytes.emplace_back(static_cast<size_t>(n * columns * 2));
+      for (int64_t i = 0; i < n * columns; ++i) store_element(weight.data(), DType::bf16, i, normal(random));
+      tensors.push_back({name + ".weight", DType::bf16, {n, columns}, weight});
     }
     ASSERT_TRUE(write_safetensors(model(), tensors).ok());
   }

@@ -6,6 +6,7 @@
 #include "base/math.h"
 #include "device/cublaslt.h"
 #include "device/cuda.h"
+#include "kernel/cuda/bound_run.h"
 #include "kernel/cuda/failure.h"
 #include "kernel/cuda/operand.h"
 #include "kernel/cuda/stage/panel.h"
@@ -78,10 +79,15 @@ int64_t emulation_workspace(const LayerSpec& layer, ActivationUse use, int64_t m
 
 #ifdef GEARSHIFT_CUDA_TARGETS
 
+// What codes of a whole row are multiplied by: its results, exactly, or its values, which are rounded to bf16 then and
+// save a pass over the results.
+enum class RowFactors : uint8_t { none, in_values, in_results };
+
 // One part of a layer, and how its rows are read from the packed bytes.
 class PackedPart {
  public:
-  PackedPart(const RunArgs& args, const Layout& layout, size_t part, int64_t first_row, int64_t first_slab)
+  PackedPart(const RunArgs& args, const Layout& layout, bool exact_rows, size_t part, int64_t first_row,
+             int64_t first_slab)
       : args_(args),
         layer_(*args.weights->spec),
         layout_(layout),
@@ -93,8 +99,12 @@ class PackedPart {
     if (&layout == &code_rows) {
       rows_ = code_rows_of(layer_);
       if (!layer_.scheme.quantized || rows_.scales >= 0) return;
-      factor_in_results_ = layer_.scheme.weight.grouping.kind != Grouping::Kind::tensor;
-      alpha_ = factor_in_results_ ? 1 : alpha_ * stored.scale(0, 0);
+      if (layer_.scheme.weight.grouping.kind == Grouping::Kind::tensor) {
+        alpha_ *= stored.scale(0, 0);
+        return;
+      }
+      row_factors_ = exact_rows ? RowFactors::in_results : RowFactors::in_values;
+      alpha_ = 1;
       return;
     }
     if (&layout == &nvfp4_rows16_mma) {
@@ -109,10 +119,7 @@ class PackedPart {
 
   // What results of the whole part are multiplied by, besides row_factor.
   double alpha() const { return alpha_; }
-  const float* row_factor(int64_t r0) const {
-    if (!factor_in_results_) return nullptr;
-    return reinterpret_cast<const float*>(args_.packed + rows_.factors) + first_row_ + r0;
-  }
+  const float* row_factor(int64_t r0) const { return row_factors_ == RowFactors::in_results ? factors(r0) : nullptr; }
   const float* bias(int64_t r0) const {
     if (!layer_.bias) return nullptr;
     if (unit_bytes_ == 0) return reinterpret_cast<const float*>(args_.packed + rows_.bias) + first_row_ + r0;
@@ -167,6 +174,10 @@ class PackedPart {
       p.zeros = reinterpret_cast<const int16_t*>(args_.packed + rows_.zeros) + (first_row_ + r0) * rows_.groups;
     if (rows_.index >= 0)
       p.index = reinterpret_cast<const int32_t*>(args_.packed + rows_.index) + static_cast<int64_t>(part_) * layer_.k;
+    if (row_factors_ == RowFactors::in_values) {
+      p.scales = reinterpret_cast<const uint8_t*>(factors(r0));
+      p.scale_row_bytes = sizeof(float);
+    }
     p.groups = rows_.groups;
     p.group_columns = rows_.groups > 1 ? layer_.scheme.weight.grouping.cols : 0;
     p.rows = rows;
@@ -181,6 +192,9 @@ class PackedPart {
   const uint32_t* record(int64_t r0) const {
     return reinterpret_cast<const uint32_t*>(args_.packed + rows16_records_at(layer_, unit_bytes_)) +
            (first_slab_ * kUnitRows + r0) * 4;
+  }
+  const float* factors(int64_t r0) const {
+    return reinterpret_cast<const float*>(args_.packed + rows_.factors) + first_row_ + r0;
   }
   cuda::RowCode code() const {
     if (rows_.element_bytes == 4) return cuda::RowCode::f32;
@@ -210,7 +224,7 @@ class PackedPart {
   int64_t unit_bytes_ = 0;  // 0: code_rows
   CodeRows rows_;
   double alpha_ = 1;
-  bool factor_in_results_ = false;
+  RowFactors row_factors_ = RowFactors::none;
 };
 
 // Rows [m0, m0 + rows) of x against one part.
@@ -221,7 +235,7 @@ bool multiply_part(const RunArgs& args, const PackedPart& packed, const Geometry
   const int64_t first = output_column(*args.weights, part, 0);
   const int64_t step = n > 1 ? output_column(*args.weights, part, 1) - first : 1;
   const auto alpha = static_cast<float>(packed.alpha() * x.factor);
-  const int64_t y_size = args.y.dtype == DType::f32 ? 4 : 2;
+  constexpr int64_t y_size = 2;
   for (int64_t r0 = 0; r0 < n; r0 += g.panel_rows) {
     const int64_t some = std::min(g.panel_rows, n - r0);
     cuda::Product product;
@@ -287,13 +301,15 @@ void run_emulation(const RunArgs& args, ActivationUse use, const Layout& layout)
   carve(layer, use, g, args.workspace.data(), &scratch);
   const int64_t versions = activation_versions(layer, use);
   const OperandNeeds needs{use, g.element, g.columns};
+  // Where activations are codes the checkpoint's products are exact; what is wider than bf16 is finished anyway.
+  const bool exact_rows = quantizes(layer.scheme, use) || g.element != DType::bf16;
   std::array<cuda::Operand, kMostVersions> operands;
   if (versions > kMostVersions) return cuda::failed(args);
   for (int64_t m0 = 0; m0 < m; m0 += g.chunk) {
     const int64_t rows = std::min(g.chunk, m - m0);
     int64_t first_row = 0, first_slab = 0;
     for (size_t part = 0; part < weights.parts.size(); ++part) {
-      const PackedPart packed(args, layout, part, first_row, first_slab);
+      const PackedPart packed(args, layout, exact_rows, part, first_row, first_slab);
       const size_t version = activation_version(weights, part, versions);
       if (version == part || (versions == 1 && part == 0) || packed.gather() != nullptr) {
         if (!cuda::make_operand(args, needs, part, m0, rows, packed.pre_scale(),
@@ -308,26 +324,14 @@ void run_emulation(const RunArgs& args, ActivationUse use, const Layout& layout)
   }
 }
 
-// One pair of functions per (use, layout): kernels are plain data.
-template <ActivationUse Use, const Layout* L>
-void run_as(const RunArgs& args) {
-  run_emulation(args, Use, *L);
-}
-template <const Layout* L>
-void (*run_for(ActivationUse use))(const RunArgs&) {
-  return use == ActivationUse::as_checkpoint ? run_as<ActivationUse::as_checkpoint, L>
-                                             : run_as<ActivationUse::float16, L>;
-}
-void (*run_of(ActivationUse use, const Layout& layout))(const RunArgs&) {
-  if (&layout == &nvfp4_rows16_mma) return run_for<&nvfp4_rows16_mma>(use);
-  if (&layout == &mxfp4_rows16_mma) return run_for<&mxfp4_rows16_mma>(use);
-  if (&layout == &int4_rows16_mma) return run_for<&int4_rows16_mma>(use);
-  return run_for<&code_rows>(use);
+cuda::Run run_of(ActivationUse use, const Layout& layout) {
+  return cuda::bound_run<run_emulation, &nvfp4_rows16_mma, &mxfp4_rows16_mma, &int4_rows16_mma, &code_rows>(use,
+                                                                                                            layout);
 }
 
 #else
 
-void (*run_of(ActivationUse, const Layout&))(const RunArgs&) { return nullptr; }
+cuda::Run run_of(ActivationUse, const Layout&) { return nullptr; }
 
 #endif
 

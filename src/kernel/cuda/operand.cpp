@@ -24,15 +24,12 @@ XRecipe recipe_of(const ActivationScheme& a) {
   return integer ? XRecipe::int8_tensor : XRecipe::fp8_tensor;
 }
 
-bool by_token(XRecipe recipe) { return recipe >= XRecipe::fp8_token && recipe <= XRecipe::int8_token_asymmetric; }
-bool by_tensor(XRecipe recipe) { return recipe >= XRecipe::fp8_tensor; }
-
 int64_t element_size(DType element) { return element == DType::f32 ? 4 : element == DType::u8 ? 1 : 2; }
 
 struct Carved {
   uint8_t* values = nullptr;
   float* token_factor = nullptr;
-  uint32_t* amax = nullptr;
+  float* amax = nullptr;
   float* group_scales = nullptr;
   uint8_t* scale_bytes = nullptr;
   int64_t scale_bytes_count = 0;
@@ -43,7 +40,7 @@ int64_t carve(const OperandNeeds& needs, int64_t rows, uint8_t* base, Carved* ou
   Carved carved;
   carved.values = carver.take<uint8_t>(rows * needs.columns * element_size(needs.element));
   carved.token_factor = carver.take<float>(rows);
-  carved.amax = carver.take<uint32_t>(16);
+  carved.amax = carver.take<float>(most_amax);
   const int64_t groups = needs.group > 0 ? ceil_div(needs.columns, needs.group) : 0;
   if (needs.group_scales == GroupScales::tiles_128x4) {
     carved.scale_bytes_count = ceil_div(rows, 128) * ceil_div(groups, 4) * 512;
@@ -92,7 +89,7 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
   const LayerSpec& layer = *args.weights->spec;
   const PartWeights& weights = args.weights->parts[part];
   const bool quantized = quantizes(layer.scheme, needs.use);
-  const int64_t bytes = args.x.dtype == DType::f32 ? 4 : 2;
+  constexpr int64_t bytes = 2;  // contracts take bf16 and fp16
   const auto* x = static_cast<const uint8_t*>(args.x.data) + m0 * args.x.stride * bytes;
   const bool aligned =
       reinterpret_cast<uintptr_t>(x) % 16 == 0 && args.x.stride * bytes % 16 == 0 && layer.k * bytes % 16 == 0;
@@ -141,7 +138,8 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
       whole.x = args.x.data;
       whole.rows = args.x.rows;
       if (!find_amax(whole, carved.amax, args.stream)) return false;
-      p.amax = carved.amax;
+      p.amax = whole.amax;
+      p.amax_count = whole.amax_count;
     }
     const bool codes = needs.element == DType::u8;
     if (by_token(p.recipe) || p.amax != nullptr || (codes && by_tensor(p.recipe)))

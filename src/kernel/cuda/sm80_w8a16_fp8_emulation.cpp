@@ -1,4 +1,4 @@
-// y = x * (e4m3(W) * s)^T + bias; scales per tensor or row come last, per block they are rounded into the weights.
+// y = x * (e4m3(W) * s)^T + bias; a scale per tensor comes last, those per row or block are rounded into the weights.
 #include "kernel/cuda/emulation.h"
 #include "kernel/cuda/kernels.h"
 #include "kernel/layout/code_rows.h"

@@ -27,7 +27,8 @@ struct StreamFormat {
 
   // Formats for which only the variants that suit most shapes are built.
   bool rare() const {
-    return half || (code == StreamCode::int4 ? groups != 1 : code >= StreamCode::e2m3 || scales != StreamScales::none);
+    return half || code >= StreamCode::e2m3 || (code == StreamCode::int4 && groups != 1) ||
+           (code == StreamCode::int8 && scales != StreamScales::none);
   }
 };
 StreamFormat stream_format(const LayerSpec& layer, const Layout& layout);

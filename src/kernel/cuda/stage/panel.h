@@ -44,14 +44,14 @@ bool expand_units(const UnitPanel& args, void* stream);
 struct FinishSums {
   const float* sums = nullptr;
   bool integers = false;  // sums are int32
-  int64_t sums_stride = 0, rows = 0, columns = 0;
+  int64_t sums_stride = 0, rows = 0, columns = 0;  // rows: at most 65535
   float alpha = 1;
   const float* token_factor = nullptr;
   const float* row_factor = nullptr;
   const float* bias = nullptr;
   int64_t bias_stride = 1;
   void* y = nullptr;
-  DType dtype = DType::bf16;
+  DType dtype = DType::bf16;  // or f16
   int64_t y_stride = 0, first_column = 0, column_step = 1;
 };
 bool finish_sums(const FinishSums& args, void* stream);

@@ -1,153 +1,148 @@
 // The quantizers are those of src/format, compiled for the device, so that codes and scales are the same to the bit.
+#include "kernel/cuda/stage/prepare_x.h"
+
 #include <cuda_runtime.h>
 
-#include "format/bf16.h"
-#include "format/fp8.h"
-#include "format/int8.h"
-#include "format/mx.h"
-#include "format/nvfp4.h"
-#include "kernel/cuda/stage/prepare_x.h"
+#include "device/cuda.h"
+#include "kernel/cuda/stage/launch.cuh"
 #include "kernel/cuda/stage/ptx.cuh"
+#include "kernel/cuda/stage/quantize_block.cuh"
 
 namespace gearshift::cuda {
 
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kColumns = 8;  // of one thread at a time: 16 bytes of bf16
+// Blocks on the device up to which the columns of a row are shared by several, each of which looks at the whole row
+// for its scale.
+constexpr int64_t kFewBlocks = 264;
 
-struct Block {
-  float v[kColumns];
-};
+// ---- reading ----
 
 template <DType Type>
 __device__ float load_one(const void* x, int64_t at) {
-  if constexpr (Type == DType::f32) return static_cast<const float*>(x)[at];
   const uint16_t code = static_cast<const uint16_t*>(x)[at];
   return Type == DType::f16 ? from_f16(code) : from_bf16(code);
 }
 
-// Columns [c, c + 8) of a row, zeros past K, times the pre-scale.
+// Columns [c, c + 8) of a row whose blocks lie on 16 bytes each (PrepareX::blocks_of_16_bytes), zeros past K.
 template <DType Type>
-__device__ Block load_block(const PrepareX& p, int64_t row, int64_t c) {
-  Block block;
-  if constexpr (Type != DType::f32) {
-    // One load for all eight, where they lie side by side on 16 bytes.
-    const auto* from = static_cast<const uint16_t*>(p.x) + row * p.stride + c;
-    if (p.gather == nullptr && p.pre_scale == nullptr && c + kColumns <= p.k &&
-        reinterpret_cast<uintptr_t>(from) % 16 == 0) {
-      const uint4 v = *reinterpret_cast<const uint4*>(from);
-      const uint32_t words[4] = {v.x, v.y, v.z, v.w};
+__device__ Block load_words(const PrepareX& p, int64_t row, int64_t c) {
+  Block block{};
+  if (c >= p.k) return block;
+  const uint4 v = *reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(p.x) + row * p.stride + c);
+  const uint32_t words[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
-      for (int i = 0; i < kColumns; i++) {
-        const auto code = static_cast<uint16_t>(words[i / 2] >> (16 * (i % 2)));
-        block.v[i] = Type == DType::f16 ? from_f16(code) : from_bf16(code);
-      }
-      return block;
-    }
+  for (int i = 0; i < kColumns; i++) {
+    const auto code = static_cast<uint16_t>(words[i / 2] >> (16 * (i % 2)));
+    block.v[i] = Type == DType::f16 ? from_f16(code) : from_bf16(code);
   }
+  return block;
+}
+// Of any row, times the pre-scale.
+template <DType Type>
+__device__ Block load_each(const PrepareX& p, int64_t row, int64_t c) {
+  Block block;
 #pragma unroll
   for (int i = 0; i < kColumns; i++) {
     float value = 0;
     if (c + i < p.k) {
-      const int64_t from = p.gather != nullptr ? p.gather[c + i] : c + i;
-      value = load_one<Type>(p.x, row * p.stride + from);
-      if (p.pre_scale != nullptr) value *= p.pre_scale[from];
+      const int64_t at = p.gather != nullptr ? p.gather[c + i] : c + i;
+      value = load_one<Type>(p.x, row * p.stride + at);
+      if (p.pre_scale != nullptr) value *= p.pre_scale[at];
     }
     block.v[i] = value;
   }
   return block;
 }
-
-__device__ float amax_of(const Block& block) { return format::abs_max(block.v, kColumns); }
-
-__device__ float larger(float a, float b) { return b > a ? b : a; }
-
-// Codes of a format; as floats, which hold them exactly.
-__device__ float encode(Format element, float x) {
-  switch (element) {
-    case Format::e2m1:
-      return format::encode_e2m1(x);
-    case Format::e2m3:
-      return format::encode_e2m3(x);
-    case Format::e3m2:
-      return format::encode_e3m2(x);
-    case Format::e5m2:
-      return format::encode_e5m2(x);
-    default:
-      return format::encode_e4m3(x);
+template <DType Type>
+__device__ Block load_block(const PrepareX& p, int64_t row, int64_t c) {
+  return p.blocks_of_16_bytes ? load_words<Type>(p, row, c) : load_each<Type>(p, row, c);
+}
+// Calls look(block, c) for all blocks of a row, shared among the threads of a block, several loads at once.
+template <DType Type, class Look>
+__device__ void look_at_row(const PrepareX& p, int64_t row, const Look& look) {
+  constexpr int64_t step = kThreads * kColumns;
+  if (p.blocks_of_16_bytes) {
+#pragma unroll 4
+    for (int64_t c = threadIdx.x * kColumns; c < p.k; c += step) look(load_words<Type>(p, row, c), c);
+  } else {
+#pragma unroll 1
+    for (int64_t c = threadIdx.x * kColumns; c < p.k; c += step) look(load_each<Type>(p, row, c), c);
   }
 }
-__device__ float decode(Format element, uint8_t code) {
-  switch (element) {
-    case Format::e2m1:
-      return format::decode_e2m1(code);
-    case Format::e2m3:
-      return format::decode_e2m3(code);
-    case Format::e3m2:
-      return format::decode_e3m2(code);
-    case Format::e5m2:
-      return format::decode_e5m2(code);
-    default:
-      return format::decode_e4m3(code);
-  }
-}
-// x in units of its scale, as a code or as the value of the code.
-template <bool Codes>
-__device__ float round_to(Format element, float x) {
-  const float code = encode(element, x);
-  return Codes ? code : decode(element, static_cast<uint8_t>(code));
-}
-__device__ float largest_of(Format element) {
-  switch (element) {
-    case Format::e2m1:
-      return format::e2m1_max;
-    case Format::e2m3:
-      return format::e2m3_max;
-    case Format::e3m2:
-      return format::e3m2_max;
-    case Format::e5m2:
-      return format::e5m2_max;
-    default:
-      return format::e4m3_max;
-  }
-}
-__device__ format::MxRule mx_rule(ScaleRule rule) {
-  if (rule == ScaleRule::e8m0_ceil) return format::MxRule::ceil;
-  return rule == ScaleRule::e8m0_even ? format::MxRule::even : format::MxRule::floor;
+
+// ---- ranges: NaN is passed over ----
+
+__device__ float amax_of(const Block& block) {
+  float amax = 0;
+#pragma unroll
+  for (const float v : block.v) amax = fmaxf(amax, fabsf(v));
+  return amax;
 }
 
-struct GroupScale {
-  float value;
-  uint8_t byte;  // nvfp4, mx: its code
+// Of all threads of the block. Slot: one for each use in a kernel.
+template <int Slot>
+__device__ float largest_in_block(float v) {
+  __shared__ float of_warp[kThreads / 32];
+  for (int step = 16; step > 0; step /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, step));
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;
+  __syncthreads();
+#pragma unroll
+  for (const float w : of_warp) v = fmaxf(v, w);
+  return v;
+}
+
+struct Seen {
+  float amax = 0;
+  format::Range range{INFINITY, -INFINITY};
 };
-
-// A group whose largest magnitude is amax, in units of the scale that is returned.
-template <bool Codes>
-__device__ GroupScale quantize_group(const PrepareX& p, float amax, Block& block) {
-  if (p.recipe == XRecipe::nvfp4) {
-    const uint8_t scale = format::nvfp4_scale(amax, p.global);
-    const float factor = format::nvfp4_factor(scale, p.global);
-    for (float& v : block.v) v = factor == 0 ? 0 : round_to<Codes>(Format::e2m1, v * factor);
-    return {format::decode_e4m3(scale), scale};
+template <Quantizer Q>
+__device__ void look_at(const PrepareX& p, const Block& block, int64_t c, Seen& seen) {
+  if constexpr (Q != Quantizer::int8_affine) {
+    seen.amax = fmaxf(seen.amax, amax_of(block));
+  } else {
+    for (int i = 0; i < kColumns && c + i < p.k; i++) {
+      seen.range.min = fminf(seen.range.min, block.v[i]);
+      seen.range.max = fmaxf(seen.range.max, block.v[i]);
+    }
   }
-  if (p.recipe == XRecipe::mx) {
-    const format::MxElement element{largest_of(p.format), nullptr, nullptr};
-    const uint8_t scale = format::mx_scale(amax, mx_rule(p.rule), element);
-    const float factor = format::mx_factor(scale);
-    for (float& v : block.v) v = round_to<Codes>(p.format, v * factor);
-    return {format::decode_e8m0(scale), scale};
-  }
-  if (p.recipe == XRecipe::fp8_group) {
-    const float scale =
-        p.rule == ScaleRule::amax_pow2 ? format::fp8_group_scale_ue8m0(amax) : format::fp8_group_scale(amax);
-    for (float& v : block.v) v = round_to<Codes>(Format::e4m3, v / scale);
-    return {scale, 0};
-  }
-  const float inverse = amax == 0 ? 0 : 127.0f / amax;
-  for (float& v : block.v) v = static_cast<float>(format::clamp_int(format::round_to_int(v * inverse), -128, 127));
-  return {amax / 127.0f, 0};
 }
+
+template <Quantizer Q>
+__device__ RowScale scale_of_row(const PrepareX& p, Seen seen) {
+  RowScale out;
+  if constexpr (Q == Quantizer::int8_affine) {
+    format::Range range{-largest_in_block<0>(-seen.range.min), largest_in_block<1>(seen.range.max)};
+    if (range.min > range.max) range = {0, 0};  // nothing but NaN
+    const format::IntScale scale = format::int8_asymmetric_scale(range);
+    out.scale = scale.scale;
+    out.zero_point = scale.zero_point;
+  } else {
+    const float amax = largest_in_block<0>(seen.amax);
+    if constexpr (Q == Quantizer::e4m3) {
+      out.scale = format::fp8_token_scale(amax, p.amax_limit);
+    } else {
+      out.inverse = amax == 0 ? 0 : 127.0f / amax;
+      out.scale = amax / 127.0f;
+    }
+  }
+  return out;
+}
+
+template <Quantizer Q>
+__device__ RowScale scale_of_tensor(const PrepareX& p) {
+  RowScale out;
+  out.scale = p.scale;
+  out.zero_point = p.has_zero_point ? p.zero_point : 0;
+  if (p.amax != nullptr) {
+    const float amax = largest_in_block<0>(threadIdx.x < p.amax_count ? p.amax[threadIdx.x] : 0);
+    out.scale = Q == Quantizer::int8_affine ? amax / 127.0f : format::fp8_scale(amax);
+  }
+  return out;
+}
+
+// ---- writing ----
 
 __device__ void store_group_scale(const PrepareX& p, int64_t row, int64_t group, const GroupScale& scale) {
   if (p.group_scales != nullptr) p.group_scales[row * p.group_scale_row + group * p.group_scale_step] = scale.value;
@@ -159,126 +154,41 @@ __device__ void store_group_scale(const PrepareX& p, int64_t row, int64_t group,
   p.scale_bytes[at] = scale.byte;
 }
 
-// What holds for a whole row, or for the tensor.
-struct RowScale {
-  float scale = 1, inverse = 0;
-  int32_t zero_point = 0;
-};
-
-template <bool Codes>
-__device__ void quantize_with(const PrepareX& p, const RowScale& s, Block& block) {
-  for (float& v : block.v) {
-    switch (p.recipe) {
-      case XRecipe::fp8_token:
-        v = round_to<Codes>(Format::e4m3, v / s.scale);
-        break;
-      case XRecipe::fp8_tensor:
-        v = s.scale > 0 ? round_to<Codes>(Format::e4m3, v / s.scale) : 0;
-        break;
-      case XRecipe::int8_token:
-        v = static_cast<float>(format::clamp_int(format::round_to_int(v * s.inverse), -128, 127));
-        break;
-      case XRecipe::int8_token_asymmetric:
-      case XRecipe::int8_tensor: {
-        const format::IntScale scale{s.scale, s.zero_point};
-        const int64_t code = s.scale > 0 ? format::int8_encode_value(v, scale) : s.zero_point;
-        v = static_cast<float>(Codes ? code : code - s.zero_point);
-        break;
-      }
-      default:
-        break;
-    }
-  }
-}
-
+// Columns [c, c + 8), zeros past K. `out` begins on 64 bytes and rows are whole blocks.
 template <class Out>
-__device__ void store_block(const PrepareX& p, int64_t row, int64_t c, const Block& block) {
+__device__ void store_block(const PrepareX& p, int64_t row, int64_t c, Block block) {
+#pragma unroll
+  for (int i = 0; i < kColumns; i++)
+    if (c + i >= p.k) block.v[i] = 0;
+  const int64_t at = row * p.columns + c;
   if constexpr (sizeof(Out) == 1) {
-    uint32_t word[2] = {};
     const bool nibbles = p.recipe == XRecipe::nvfp4 || (p.recipe == XRecipe::mx && p.format == Format::e2m1);
+    uint32_t word[2] = {};
 #pragma unroll
     for (int i = 0; i < kColumns; i++) {
-      const uint32_t code = c + i < p.k ? static_cast<uint32_t>(static_cast<int>(block.v[i])) & 255u : 0;
+      const uint32_t code = __float_as_uint(block.v[i]) & 255u;
       if (nibbles)
         word[0] |= code << (4 * i);
       else
         word[i / 4] |= code << (8 * (i % 4));
     }
-    uint8_t* to = static_cast<uint8_t*>(p.out) + (nibbles ? (row * p.columns + c) / 2 : row * p.columns + c);
+    auto* out = static_cast<uint8_t*>(p.out);
     if (nibbles)
-      *reinterpret_cast<uint32_t*>(to) = word[0];
+      *reinterpret_cast<uint32_t*>(out + at / 2) = word[0];
     else
-      *reinterpret_cast<uint2*>(to) = make_uint2(word[0], word[1]);
-  } else {
-    Out* out = static_cast<Out*>(p.out) + row * p.columns + c;
-    const bool half = p.out_dtype == DType::f16;
+      *reinterpret_cast<uint2*>(out + at) = make_uint2(word[0], word[1]);
+  } else if constexpr (sizeof(Out) == 2) {
+    uint32_t word[4];
 #pragma unroll
-    for (int i = 0; i < kColumns; i++) {
-      const float value = c + i < p.k ? block.v[i] : 0;
-      if (c + i >= p.columns) return;
-      if constexpr (sizeof(Out) == 2)
-        out[i] = half ? to_f16(value) : to_bf16(value);
-      else
-        out[i] = value;
-    }
-  }
-}
-
-// The row's scale, made by all threads of the block.
-template <DType Type>
-__device__ RowScale scale_of_row(const PrepareX& p, int64_t row) {
-  __shared__ float low[kThreads / 32], high[kThreads / 32], most[kThreads / 32];
-  float amax = 0;
-  format::Range range{INFINITY, -INFINITY};
-  for (int64_t c = threadIdx.x * kColumns; c < p.k; c += kThreads * kColumns) {
-    const Block block = load_block<Type>(p, row, c);
-    amax = larger(amax, amax_of(block));
-    for (int i = 0; i < kColumns && c + i < p.k; i++) {
-      if (block.v[i] != block.v[i]) continue;
-      range.min = block.v[i] < range.min ? block.v[i] : range.min;
-      range.max = block.v[i] > range.max ? block.v[i] : range.max;
-    }
-  }
-  for (int step = 16; step > 0; step /= 2) {
-    amax = larger(amax, __shfl_xor_sync(~0u, amax, step));
-    range.min = fminf(range.min, __shfl_xor_sync(~0u, range.min, step));
-    range.max = fmaxf(range.max, __shfl_xor_sync(~0u, range.max, step));
-  }
-  if (threadIdx.x % 32 == 0) {
-    most[threadIdx.x / 32] = amax;
-    low[threadIdx.x / 32] = range.min;
-    high[threadIdx.x / 32] = range.max;
-  }
-  __syncthreads();
-  for (int i = 0; i < kThreads / 32; i++) {
-    amax = larger(amax, most[i]);
-    range.min = fminf(range.min, low[i]);
-    range.max = fmaxf(range.max, high[i]);
-  }
-  if (range.min > range.max) range = {0, 0};  // nothing but NaN
-  RowScale out;
-  if (p.recipe == XRecipe::fp8_token) {
-    out.scale = format::fp8_token_scale(amax, p.amax_limit);
-  } else if (p.recipe == XRecipe::int8_token) {
-    out.inverse = amax == 0 ? 0 : 127.0f / amax;
-    out.scale = amax / 127.0f;
+    for (int i = 0; i < 4; i++)
+      word[i] = p.out_dtype == DType::f16 ? pack_f16(block.v[2 * i], block.v[2 * i + 1])
+                                          : pack_bf16(block.v[2 * i], block.v[2 * i + 1]);
+    *reinterpret_cast<uint4*>(static_cast<uint16_t*>(p.out) + at) = make_uint4(word[0], word[1], word[2], word[3]);
   } else {
-    const format::IntScale scale = format::int8_asymmetric_scale(range);
-    out.scale = scale.scale;
-    out.zero_point = scale.zero_point;
+    auto* out = reinterpret_cast<float4*>(static_cast<float*>(p.out) + at);
+    out[0] = make_float4(block.v[0], block.v[1], block.v[2], block.v[3]);
+    out[1] = make_float4(block.v[4], block.v[5], block.v[6], block.v[7]);
   }
-  return out;
-}
-
-__device__ RowScale scale_of_tensor(const PrepareX& p) {
-  RowScale out;
-  out.scale = p.scale;
-  out.zero_point = p.has_zero_point ? p.zero_point : 0;
-  if (p.amax != nullptr) {
-    const float amax = __uint_as_float(*p.amax);
-    out.scale = p.recipe == XRecipe::int8_tensor ? amax / 127.0f : format::fp8_scale(amax);
-  }
-  return out;
 }
 
 // Of all threads of the block; one block has the whole row.
@@ -292,102 +202,151 @@ __device__ void store_row_sum(const PrepareX& p, int64_t row, int32_t sum) {
   p.row_sums[row] = sum;
 }
 
-template <DType Type, class Out>
+// ---- kernels ----
+
+template <DType Type, class Out, Quantizer Q>
 __global__ void __launch_bounds__(kThreads) prepare_kernel(const PrepareX p) {
   let_next_launch_start();
   wait_for_previous_launch();
-  const int64_t row = blockIdx.x;
-  const bool by_token = p.recipe >= XRecipe::fp8_token && p.recipe <= XRecipe::int8_token_asymmetric;
-  const bool by_tensor = p.recipe >= XRecipe::fp8_tensor;
-  const bool by_group = p.recipe != XRecipe::none && !by_token && !by_tensor;
   constexpr bool codes = sizeof(Out) == 1;
+  const int64_t row = blockIdx.x;
   RowScale scale;
-  if (by_token) scale = scale_of_row<Type>(p, row);
-  if (by_tensor) scale = scale_of_tensor(p);
+  if (by_token(p.recipe)) {
+    // All of the row; the second look finds it in the first-level cache.
+    Seen seen;
+    look_at_row<Type>(p, row, [&](const Block& block, int64_t c) { look_at<Q>(p, block, c, seen); });
+    scale = scale_of_row<Q>(p, seen);
+  } else if (by_tensor(p.recipe)) {
+    scale = scale_of_tensor<Q>(p);
+  }
   if (threadIdx.x == 0 && blockIdx.y == 0) {
     if (p.token_factor != nullptr) p.token_factor[row] = scale.scale > 0 ? scale.scale : 0;
     if (p.zero_points != nullptr) p.zero_points[row] = scale.zero_point;
   }
-  const int64_t step = static_cast<int64_t>(kThreads) * kColumns * gridDim.y;
+
+  format::MinifloatRounding element;
+  if constexpr (Q == Quantizer::mx) element = rounding_to(p.format);
+  if constexpr (Q == Quantizer::nvfp4) element = format::rounding_of<format::e2m1_format>();
+  if constexpr (Q == Quantizer::e4m3) element = format::rounding_of<format::e4m3_format>();
   // A group of 8 * 2^i columns belongs to neighbouring lanes; all lanes stay for the exchange.
   const int lanes = static_cast<int>(p.group / kColumns);
-  const int64_t rounds = (p.columns + step - 1) / step;
   int32_t sum = 0;
-  for (int64_t i = 0; i < rounds; i++) {
-    const int64_t c = i * step + (static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kColumns;
+  const int64_t step = static_cast<int64_t>(kThreads) * kColumns * gridDim.y;
+  const auto rounds = static_cast<int>((p.columns + step - 1) / step);
+  int64_t c = (static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kColumns;
+#pragma unroll 1
+  for (int i = 0; i < rounds; i++, c += step) {
     Block block = load_block<Type>(p, row, c);
-    if (by_group) {
-      float amax = amax_of(block);
-      for (int other = 1; other < lanes; other *= 2) amax = larger(amax, __shfl_xor_sync(~0u, amax, other));
-      const GroupScale group = quantize_group<codes>(p, amax, block);
-      if (p.group_scales != nullptr || p.scale_bytes != nullptr) {
-        if (c % p.group == 0 && c < p.k) store_group_scale(p, row, c / p.group, group);
-      } else if (!codes) {
-        for (float& v : block.v) v *= group.value;
+    if (by_group(p.recipe)) {
+      if constexpr (Q != Quantizer::none && Q != Quantizer::int8_affine) {
+        float amax = amax_of(block);
+        for (int other = 1; other < lanes; other *= 2) amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, other));
+        const GroupScale group = quantize_group<Q, codes>(p, element, amax, block);
+        if (p.group_scales != nullptr || p.scale_bytes != nullptr) {
+          const auto at = static_cast<uint32_t>(c), width = static_cast<uint32_t>(p.group);
+          if (at % width == 0 && c < p.k) store_group_scale(p, row, at / width, group);
+        } else if (!codes) {
+          for (float& v : block.v) v *= group.value;
+        }
       }
     } else {
-      quantize_with<codes>(p, scale, block);
+      quantize_with<Q, codes>(element, scale, block);
     }
     if (codes && p.row_sums != nullptr)
-      for (int j = 0; j < kColumns; j++) sum += c + j < p.k ? static_cast<int32_t>(block.v[j]) : 0;
+      for (int j = 0; j < kColumns; j++) sum += c + j < p.k ? static_cast<int8_t>(__float_as_uint(block.v[j])) : 0;
     if (c < p.columns) store_block<Out>(p, row, c, block);
   }
   if (codes && p.row_sums != nullptr) store_row_sum(p, row, sum);
 }
 
 template <DType Type>
-__global__ void __launch_bounds__(kThreads) amax_kernel(const PrepareX p, uint32_t* amax) {
+__global__ void __launch_bounds__(kThreads) amax_kernel(const PrepareX p) {
+  let_next_launch_start();
+  wait_for_previous_launch();
   float most = 0;
-  for (int64_t c = threadIdx.x * kColumns; c < p.k; c += kThreads * kColumns)
-    most = larger(most, amax_of(load_block<Type>(p, blockIdx.x, c)));
-  for (int step = 16; step > 0; step /= 2) most = larger(most, __shfl_xor_sync(~0u, most, step));
-  // Floats of one sign are ordered like their bits.
-  if (threadIdx.x % 32 == 0) atomicMax(amax, __float_as_uint(most));
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
+    look_at_row<Type>(p, row, [&](const Block& block, int64_t) { most = fmaxf(most, amax_of(block)); });
+  most = largest_in_block<0>(most);
+  if (threadIdx.x == 0) const_cast<float*>(p.amax)[blockIdx.x] = most;
 }
 
-template <DType Type>
-void launch_prepare(const PrepareX& p, cudaStream_t stream) {
-  const int64_t blocks_of_row = p.rows >= 264 ? 1 : (p.columns + kThreads * kColumns - 1) / (kThreads * kColumns);
-  const bool by_token = p.recipe >= XRecipe::fp8_token && p.recipe <= XRecipe::int8_token_asymmetric;
-  const bool alone = (by_token && p.rows > 16) || p.row_sums != nullptr;
-  const dim3 grid(static_cast<unsigned>(p.rows), static_cast<unsigned>(alone ? 1 : blocks_of_row));
-  if (p.out_dtype == DType::u8)
-    prepare_kernel<Type, uint8_t><<<grid, kThreads, 0, stream>>>(p);
-  else if (p.out_dtype == DType::f32)
-    prepare_kernel<Type, float><<<grid, kThreads, 0, stream>>>(p);
-  else
-    prepare_kernel<Type, uint16_t><<<grid, kThreads, 0, stream>>>(p);
+// ---- launches ----
+
+Quantizer quantizer_of(XRecipe recipe) {
+  switch (recipe) {
+    case XRecipe::none:
+      return Quantizer::none;
+    case XRecipe::nvfp4:
+      return Quantizer::nvfp4;
+    case XRecipe::mx:
+      return Quantizer::mx;
+    case XRecipe::fp8_group:
+    case XRecipe::fp8_token:
+    case XRecipe::fp8_tensor:
+      return Quantizer::e4m3;
+    case XRecipe::int8_group:
+    case XRecipe::int8_token:
+      return Quantizer::int8;
+    case XRecipe::int8_token_asymmetric:
+    case XRecipe::int8_tensor:
+      return Quantizer::int8_affine;
+  }
+  return Quantizer::none;
 }
+
+using PrepareKernel = void (*)(PrepareX);
+
+template <DType Type, class Out>
+PrepareKernel kernel_of(Quantizer quantizer) {
+  static constexpr PrepareKernel kernels[] = {
+      prepare_kernel<Type, Out, Quantizer::none>, prepare_kernel<Type, Out, Quantizer::nvfp4>,
+      prepare_kernel<Type, Out, Quantizer::mx>,   prepare_kernel<Type, Out, Quantizer::e4m3>,
+      prepare_kernel<Type, Out, Quantizer::int8>, prepare_kernel<Type, Out, Quantizer::int8_affine>};
+  return kernels[static_cast<int>(quantizer)];
+}
+// What is asked for: codes; bf16; fp16 or fp32 where x is fp16. nullptr: nothing of that.
+PrepareKernel kernel_of(const PrepareX& p) {
+  const Quantizer quantizer = quantizer_of(p.recipe);
+  const bool half = p.dtype == DType::f16;
+  if (p.out_dtype == DType::u8)
+    return half ? kernel_of<DType::f16, uint8_t>(quantizer) : kernel_of<DType::bf16, uint8_t>(quantizer);
+  if (p.out_dtype == DType::f32) return half ? kernel_of<DType::f16, float>(quantizer) : nullptr;
+  return half ? kernel_of<DType::f16, uint16_t>(quantizer) : kernel_of<DType::bf16, uint16_t>(quantizer);
+}
+
+bool in_blocks_of_16_bytes(const PrepareX& p) {
+  return p.gather == nullptr && p.pre_scale == nullptr && p.k % kColumns == 0 && p.stride % kColumns == 0 &&
+         reinterpret_cast<uintptr_t>(p.x) % 16 == 0;
+}
+bool can_start_early() { return limits().major >= 9; }
 
 }  // namespace
 
-bool prepare_x(const PrepareX& p, void* stream) {
+bool prepare_x(PrepareX p, void* stream) {
   if (p.rows == 0) return true;
-  const auto queue = static_cast<cudaStream_t>(stream);
-  if (p.dtype == DType::f32)
-    launch_prepare<DType::f32>(p, queue);
-  else if (p.dtype == DType::f16)
-    launch_prepare<DType::f16>(p, queue);
-  else
-    launch_prepare<DType::bf16>(p, queue);
-  return cudaGetLastError() == cudaSuccess;
+  p.blocks_of_16_bytes = in_blocks_of_16_bytes(p);
+  const int64_t shares = (p.columns + kThreads * kColumns - 1) / (kThreads * kColumns);
+  const bool whole_rows = p.row_sums != nullptr || p.rows * shares > kFewBlocks;
+  const dim3 blocks(static_cast<unsigned>(p.rows), static_cast<unsigned>(whole_rows ? 1 : shares));
+  const PrepareKernel kernel = kernel_of(p);
+  if (kernel == nullptr) return false;
+  // Bytes that were cleared before it are no launch that it could overlap.
+  const bool early = can_start_early() && p.scale_bytes == nullptr;
+  return launch_early(kernel, blocks, kThreads, p, early, static_cast<cudaStream_t>(stream));
 }
 
 bool clear_bytes(uint8_t* at, int64_t count, void* stream) {
   return cudaMemsetAsync(at, 0, static_cast<size_t>(count), static_cast<cudaStream_t>(stream)) == cudaSuccess;
 }
 
-bool find_amax(const PrepareX& p, uint32_t* amax, void* stream) {
-  const auto queue = static_cast<cudaStream_t>(stream);
-  if (cudaMemsetAsync(amax, 0, sizeof *amax, queue) != cudaSuccess) return false;
-  const auto rows = static_cast<unsigned>(p.rows);
-  if (p.dtype == DType::f32)
-    amax_kernel<DType::f32><<<rows, kThreads, 0, queue>>>(p, amax);
-  else if (p.dtype == DType::f16)
-    amax_kernel<DType::f16><<<rows, kThreads, 0, queue>>>(p, amax);
-  else
-    amax_kernel<DType::bf16><<<rows, kThreads, 0, queue>>>(p, amax);
-  return cudaGetLastError() == cudaSuccess;
+bool find_amax(PrepareX& p, float* amax, void* stream) {
+  p.blocks_of_16_bytes = in_blocks_of_16_bytes(p);
+  p.amax = amax;
+  p.amax_count = static_cast<int>(p.rows < most_amax ? p.rows : most_amax);
+  static_assert(most_amax <= kThreads, "each thread of the quantizer reads one");
+  const auto kernel = p.dtype == DType::f16 ? amax_kernel<DType::f16> : amax_kernel<DType::bf16>;
+  return launch_early(kernel, dim3(static_cast<unsigned>(p.amax_count)), kThreads, p, can_start_early(),
+                      static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace gearshift::cuda

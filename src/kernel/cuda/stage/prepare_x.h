@@ -20,6 +20,11 @@ enum class XRecipe : uint8_t {
   fp8_tensor,
   int8_tensor  // one scale: `scale`, or made from `amax` of the whole tensor
 };
+constexpr bool by_group(XRecipe recipe) { return recipe >= XRecipe::nvfp4 && recipe <= XRecipe::int8_group; }
+constexpr bool by_token(XRecipe recipe) {
+  return recipe >= XRecipe::fp8_token && recipe <= XRecipe::int8_token_asymmetric;
+}
+constexpr bool by_tensor(XRecipe recipe) { return recipe >= XRecipe::fp8_tensor; }
 
 // Where the byte of row m and group g lies. Tiles of 128 rows x 4 groups are what block-scaled tensor cores read
 // (cuBLAS documentation, "1D Block Scaling Factors Layout"): tiles follow each other along the groups, inside one a
@@ -30,7 +35,7 @@ enum class ScaleOrder : uint8_t {
 };
 
 struct PrepareX {
-  // x[rows, k]
+  // x[rows, k], bf16 or f16
   const void* x = nullptr;
   DType dtype = DType::bf16;
   int64_t rows = 0, k = 0, stride = 0;
@@ -61,15 +66,19 @@ struct PrepareX {
   float scale = 0;         // *_tensor: the stored scale; 0: made from amax
   int32_t zero_point = 0;  // int8_tensor, stored
   bool has_zero_point = false;
-  const uint32_t* amax = nullptr;  // bits of the largest |x|; see find_amax
+  const float* amax = nullptr;  // the largest |x| of some rows each; see find_amax
+  int amax_count = 0;
+  bool blocks_of_16_bytes = false;  // set by the functions below
 };
 
 // Queues it. Values are codes times group scales; scales of whole rows or tensors go to token_factor, never into the
 // values.
-bool prepare_x(const PrepareX& args, void* stream);
+bool prepare_x(PrepareX args, void* stream);
 // Queues zero bytes.
 bool clear_bytes(uint8_t* at, int64_t count, void* stream);
-// Bits of max |x| (NaN passed over) into *amax, for the recipes that need the whole tensor.
-bool find_amax(const PrepareX& args, uint32_t* amax, void* stream);
+// Queues the search for max |x| (NaN passed over), for the recipes that need the whole tensor: into amax[most_amax],
+// which `args` then points at.
+inline constexpr int64_t most_amax = 256;
+bool find_amax(PrepareX& args, float* amax, void* stream);
 
 }  // namespace gearshift::cuda

@@ -171,6 +171,17 @@ GEARSHIFT_DEVICE uint16_t to_f16(float v) {
   asm("cvt.rn.f16.f32 %0,%1;" : "=h"(h) : "f"(v));
   return h;
 }
+// Two values in a word, the first one low.
+GEARSHIFT_DEVICE uint32_t pack_bf16(float low, float high) {
+  uint32_t d;
+  asm("cvt.rn.bf16x2.f32 %0,%1,%2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+GEARSHIFT_DEVICE uint32_t pack_f16(float low, float high) {
+  uint32_t d;
+  asm("cvt.rn.f16x2.f32 %0,%1,%2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
 GEARSHIFT_DEVICE float from_f16(uint16_t h) {
   float v;
   asm("cvt.f32.f16 %0,%1;" : "=f"(v) : "h"(h));
