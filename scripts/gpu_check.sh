@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Proves the CUDA kernels on this machine, then times them: needs an NVIDIA driver and libcublasLt, nothing else of CUDA's.
-# usage: gpu-check [FOLDER [OPTION...]]   what was found goes to FOLDER (default: gpu-check-results): tests.log, bench.json,
-# doctor.json, and sanitizer.log where compute-sanitizer is installed; options are those of bench_cuda_kernels
+# usage: gpu-check [FOLDER [OPTION...]]   what was found goes to FOLDER (default: gpu-check-results): doctor.json, tests.log,
+# bench.json with the limits each time is held against, and sanitizer.log where compute-sanitizer is installed; options are those of bench_cuda_kernels
 # Exit status: 0 when every test passed and every timed result was right.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,8 +15,8 @@ for folder in /usr/local/cuda*/lib64 /usr/lib/python3/dist-packages/nvidia/*/lib
 done
 export LD_LIBRARY_PATH OMP_WAIT_POLICY=passive
 
-"$here/gearshift" doctor --json "$out/doctor.json" >/dev/null 2>&1
 status=0
+"$here/gearshift" doctor --json="$out/doctor.json" >"$out/doctor.log" 2>&1 || status=1
 echo "== tests"
 if "$here/test_cuda" >"$out/tests.log" 2>&1; then
   grep -E "NVIDIA|tests ran" "$out/tests.log"
