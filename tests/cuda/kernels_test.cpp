@@ -28,14 +28,6 @@ bool rows_depend(const Kernel& kernel, const Scheme& scheme) {
          scheme.activation->granularity == Granularity::tensor;
 }
 
-Named scheme_named(std::string_view name) {
-  for (const Named& named : all_schemes()) {
-    if (named.name == name) return named;
-  }
-  ADD_FAILURE() << name;
-  return {};
-}
-
 class EveryCudaKernel : public ::testing::TestWithParam<const Kernel*> {};
 
 TEST_P(EveryCudaKernel, MatchesTheReferenceInsideItsContract) {
@@ -153,6 +145,8 @@ TEST(PrefillTactics, EveryOneGivesTheSameNumbers) {
       {&sm90_int4_w4a16_prefill, "awq", 32},
       {&sm90_nvfp4_w4a4_prefill, "nvfp4 compressed-tensors", 16},
       {&sm90_mxfp4_fp8_prefill, "mxfp4 fp8 token", 32},
+      {&sm90_int4_w4a8_prefill, "int4 int8", 128},
+      {&sm90_int4_w4a8_prefill, "int4 fp8 token", 64},
       {&sm90_int4_fp8_prefill, "int4 fp8 token", 128},
       {&sm90_int4_fp8_prefill, "int4 fp8", 256},
       {&sm90_fp8_w8a8_prefill, "fp8 channel token", 0},

@@ -12,14 +12,6 @@
 namespace gearshift::testing {
 namespace {
 
-Named scheme_named(std::string_view name) {
-  for (const Named& named : all_schemes()) {
-    if (named.name == name) return named;
-  }
-  ADD_FAILURE() << name;
-  return {};
-}
-
 // All weights 6 * 448 * 2^-10, x = 1: the raw sum 11010048 is far above what fp16 holds, the result 10752 is not.
 TEST(Case07, NoOverflowBeforeTheGlobalScale) {
   LayerSpec spec;

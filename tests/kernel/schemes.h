@@ -1,6 +1,8 @@
 // One example of every way that a checkpoint quantizes a linear layer.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include "made_layer.h"
 
 namespace gearshift::testing {
@@ -169,6 +171,14 @@ inline std::vector<Named> all_schemes() {
       {"int4 fp8", Family::w4a8, pre_scaled(with(packed(int4, Storage::rows_in_byte, 128, DType::f32), statically)),
        DType::bf16, 2, 1},
   };
+}
+
+inline Named scheme_named(std::string_view name) {
+  for (const Named& named : all_schemes()) {
+    if (named.name == name) return named;
+  }
+  ADD_FAILURE() << name;
+  return {};
 }
 
 }  // namespace gearshift::testing

@@ -45,6 +45,7 @@ extern const Kernel sm90_fp8_w8a8_invariant;
 extern const Kernel sm90_fp8_w8a8_prefill;
 extern const Kernel sm90_int4_fp8_prefill;
 extern const Kernel sm90_int4_w4a16_prefill;
+extern const Kernel sm90_int4_w4a8_prefill;
 extern const Kernel sm90_int8_w8a8_prefill;
 extern const Kernel sm90_mxfp4_fp8_prefill;
 extern const Kernel sm90_mxfp4_prefill;

@@ -117,6 +117,7 @@ std::vector<KernelList> cuda_lists() {
        Family::w4a8,
        {{&sm80_int4_w4a8_stream, 1, 16, kDecode},
         {&sm90_int4_fp8_prefill, 17, 0, kFourByEight, true},
+        {&sm90_int4_w4a8_prefill, 17, 0, kPrefill},
         {&sm80_int4_w4a8_emulation, 1, 0, kBaseline},
         {&sm80_w4a8_emulation, 1, 0, kRest},
         kHostReference}},

@@ -17,14 +17,6 @@
 namespace gearshift::testing {
 namespace {
 
-Named scheme_called(std::string_view name) {
-  for (const Named& named : all_schemes()) {
-    if (named.name == name) return named;
-  }
-  ADD_FAILURE() << name;
-  return {};
-}
-
 // Packed twice, over different poison and with different thread counts; both must agree.
 std::vector<uint8_t> packed_bytes(const Layout& layout, const MadeLayer& layer) {
   const auto size = static_cast<size_t>(layout.bytes(layer.spec));
@@ -63,7 +55,7 @@ TEST(Mxfp4Rows16E4m3, GivesBackCodesAndScales) {
   for (const std::vector<int64_t>& rows : {std::vector<int64_t>{1}, {16}, {17, 3}, {48, 33, 1}}) {
     for (const int64_t k : {32, 96, 128, 160, 512}) {
       for (const int apart : {12, 60}) {
-        MadeLayer layer(scheme_called("mxfp4 fp8 token"), rows, k, random());
+        MadeLayer layer(scheme_named("mxfp4 fp8 token"), rows, k, random());
         std::vector<std::vector<uint8_t>> stored;
         for (PartWeights& part : layer.weights.parts) {
           std::vector<uint8_t>& scales = stored.emplace_back(part.scale.size());
@@ -71,7 +63,9 @@ TEST(Mxfp4Rows16E4m3, GivesBackCodesAndScales) {
         }
         for (size_t p = 0; p < stored.size(); ++p) layer.weights.parts[p].scale = stored[p];
         const std::vector<uint8_t> packed = packed_bytes(mxfp4_rows16_e4m3, layer);
-        if (apart == 12) EXPECT_EQ(passes_of(packed, layer.spec), 0u);
+        if (apart == 12) {
+          EXPECT_EQ(passes_of(packed, layer.spec), 0u);
+        }
         const size_t n = static_cast<size_t>(layer.spec.n), columns = static_cast<size_t>(k);
         std::vector<uint8_t> codes(n * columns), scales(n * columns / 32);
         mxfp4_rows16_e4m3.unpack(layer.spec, packed.data(), codes.data(), scales.data());
@@ -92,7 +86,7 @@ TEST(Mxfp4Rows16E4m3, GivesBackCodesAndScales) {
 // Blocks of zeros far below the rest do not cost a second pass; others do.
 TEST(Mxfp4Rows16E4m3, OnlyBlocksWithWeightsWantPasses) {
   std::mt19937_64 random(std::random_device{}());
-  MadeLayer layer(scheme_called("mxfp4 fp8 token"), {20}, 128, random());
+  MadeLayer layer(scheme_named("mxfp4 fp8 token"), {20}, 128, random());
   PartWeights& part = layer.weights.parts[0];
   std::vector<uint8_t> scales(20 * 4, 127), codes(part.weight.data(), part.weight.data() + part.weight.size());
   scales[13 * 4 + 2] = 127 - 24;
@@ -107,7 +101,7 @@ TEST(Mxfp4Rows16E4m3, OnlyBlocksWithWeightsWantPasses) {
 // What the device does with a word and a scale byte (stage/prefill_e4m3.cuh), on the host.
 TEST(Mxfp4Rows16E4m3, TableAndShiftGiveValues) {
   std::mt19937_64 random(std::random_device{}());
-  MadeLayer layer(scheme_called("mxfp4 fp8 token"), {16}, 128, random());
+  MadeLayer layer(scheme_named("mxfp4 fp8 token"), {16}, 128, random());
   PartWeights& part = layer.weights.parts[0];
   std::vector<uint8_t> scales(16 * 4);
   for (uint8_t& scale : scales) scale = static_cast<uint8_t>(130 - random() % 12);
@@ -137,7 +131,7 @@ TEST(Int4Rows16E4m3, GivesBackCodesAndScalesAndDecodesToThem) {
   std::mt19937_64 random(std::random_device{}());
   for (const char* name : {"int4 fp8 token", "int4 fp8"}) {
     for (const int64_t group : {128, 256}) {
-      Named scheme = scheme_called(name);
+      Named scheme = scheme_named(name);
       scheme.scheme.weight.grouping.cols = group;
       for (const auto& [rows, k] : {std::pair<std::vector<int64_t>, int64_t>{{8}, 256}, {{24, 40}, 768}, {{2}, 160}}) {
         const MadeLayer layer(scheme, rows, k, random());
@@ -174,7 +168,7 @@ TEST(Int4Rows16E4m3, GivesBackCodesAndScalesAndDecodesToThem) {
 }
 
 TEST(Int4Rows16E4m3, KeepsThePreScaleOfEveryPart) {
-  const MadeLayer layer(scheme_called("int4 fp8"), {32, 8}, 128, 5);
+  const MadeLayer layer(scheme_named("int4 fp8"), {32, 8}, 128, 5);
   const std::vector<uint8_t> packed = packed_bytes(int4_rows16_e4m3, layer);
   for (size_t part = 0; part < 2; ++part) {
     for (int64_t k = 0; k < 128; ++k) {

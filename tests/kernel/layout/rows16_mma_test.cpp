@@ -19,14 +19,6 @@
 namespace gearshift::testing {
 namespace {
 
-Named scheme_called(std::string_view name) {
-  for (const Named& named : all_schemes()) {
-    if (named.name == name) return named;
-  }
-  ADD_FAILURE() << name;
-  return {};
-}
-
 struct Unpacked {
   std::vector<uint8_t> codes, scales;
 };
@@ -50,7 +42,7 @@ TEST(Nvfp4Rows16Mma, GivesBackCodesAndScales) {
   std::mt19937_64 random(std::random_device{}());
   for (const auto& rows : kPartRows) {
     for (const int64_t k : {16, 112, 128, 144, 512}) {
-      const MadeLayer layer(scheme_called("nvfp4 compressed-tensors"), rows, k, random());
+      const MadeLayer layer(scheme_named("nvfp4 compressed-tensors"), rows, k, random());
       const size_t n = static_cast<size_t>(layer.spec.n), columns = static_cast<size_t>(k);
       const Unpacked out = pack_and_unpack(nvfp4_rows16_mma, layer, n * columns, n * columns / 16);
       size_t row = 0;
@@ -101,7 +93,7 @@ TEST(Mxfp4Rows16Mma, GivesBackCodesAndScales) {
   std::mt19937_64 random(std::random_device{}());
   for (const auto& rows : kPartRows) {
     for (const int64_t k : {32, 96, 128, 160, 512}) {
-      const MadeLayer layer(scheme_called("mxfp4"), rows, k, random());
+      const MadeLayer layer(scheme_named("mxfp4"), rows, k, random());
       const size_t n = static_cast<size_t>(layer.spec.n), columns = static_cast<size_t>(k);
       const Unpacked out = pack_and_unpack(mxfp4_rows16_mma, layer, n * columns, n * columns / 32);
       size_t row = 0;
@@ -122,7 +114,7 @@ TEST(Int4Rows16Mma, GivesBackCodesScalesAndZeroPoints) {
   std::mt19937_64 random(std::random_device{}());
   for (const char* name : {"int4 packed", "awq", "gptq v1"}) {
     for (const int64_t group : {32, 64, 128, 256}) {
-      Named scheme = scheme_called(name);
+      Named scheme = scheme_named(name);
       scheme.scheme.weight.grouping.cols = group;
       for (const auto& [rows, k] : {std::pair<std::vector<int64_t>, int64_t>{{8}, 256}, {{24, 40}, 768}}) {
         const MadeLayer layer(scheme, rows, k, random());
@@ -153,7 +145,7 @@ TEST(Int4Rows16Mma, GivesBackCodesScalesAndZeroPoints) {
 
 TEST(Rows16, RecordsHoldFactorBiasAndColumn) {
   std::mt19937_64 random(std::random_device{}());
-  MadeLayer layer(scheme_called("nvfp4 modelopt"), {17, 3}, 64, random(), true);
+  MadeLayer layer(scheme_named("nvfp4 modelopt"), {17, 3}, 64, random(), true);
   for (const RowOrder order : {RowOrder::concatenated, RowOrder::interleaved}) {
     layer.spec.row_order = order;
     std::vector<uint8_t> packed(static_cast<size_t>(nvfp4_rows16_mma.bytes(layer.spec)));
