@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "gearshift/moe.h"
 #include "kernel/cuda/grouped.h"
+#include "kernel_named.h"
 #include "measure/activations.h"
 #include "measure/experts_cell.h"
 #include "measure/rotating_experts.h"
@@ -65,16 +66,6 @@ struct Arguments {
   double skew = 0;
   bool sweep = false;
 };
-
-bool listed(const std::string& list, const std::string& word) {
-  return ("," + list + ",").find("," + word + ",") != std::string::npos;
-}
-
-const Kernel& kernel_named(std::string_view name) {
-  const Kernel* kernel = builtin_registry().find_kernel(name, Platform::cuda);
-  if (kernel == nullptr) fail({ErrorCode::usage, std::string(name), "no such kernel", "", {}, {}});
-  return *kernel;
-}
 
 // One projection's experts in device memory: all hold the same numbers, each at addresses of its own.
 class Projection {

@@ -5,7 +5,10 @@
 // usage: bench_cuda_kernels FILE.json [--sweep] [--formats N,N] [--shapes N]
 //   --sweep: every tactic, not only the one that is chosen; --formats: names of cases() below (those of prefill
 //   kernels only if asked for, with a --batch of theirs);
-//   --shapes: how many of the nine shapes; --batch M,M; --no-large: not the batch of 4096
+//   --shapes: how many of the nine shapes, or which (4096x4096,6144x4096); --batch M,M; --no-large: not the batch of
+//   4096
+// usage: bench_cuda_kernels FILE.json --prefill [--kernels NAME,NAME] [--sweep] [--shapes ...] [--batch M,M]
+//   the prefill kernels beside cuBLASLt (cuda_prefill.h)
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,6 +21,7 @@
 
 #include "base/build_identity.h"
 #include "base/text.h"
+#include "cuda_prefill.h"
 #include "cuda_targets.h"
 #include "device/cublaslt.h"
 #include "device/cuda.h"
@@ -45,9 +49,16 @@ struct Arguments {
   std::string file, formats =
                         "nvfp4,mxfp4,int4,fp8,int8,fp8_block,mxfp8,mxfp6,fp8_w8a8,fp8_block_w8a8,int8_w8a8,"
                         "fp8_tensor_library,fp8_library,fp8_block_library,int8_library";
-  std::vector<int64_t> batch = {1, 4, 8, 9, 16};
-  bool sweep = false, large = true;
-  size_t shapes = std::size(kShapes);
+  std::string kernels;  // of --prefill
+  std::vector<int64_t> batch;
+  bool sweep = false, large = true, prefill = false;
+  std::string shapes;
+
+  bool has_shape(size_t i) const {
+    if (shapes.find('x') != std::string::npos)
+      return listed(shapes, fmt::format("{}x{}", kShapes[i][0], kShapes[i][1]));
+    return shapes.empty() || i < std::stoul(shapes);
+  }
 };
 
 // Random codes, none of them a NaN of e4m3: products of equal numbers take less power, and so less time.
@@ -173,18 +184,6 @@ bool is_worth_a_try(std::string_view tactic, int64_t m) {
   if (tactic[0] == 't') return (tactic[1] == '1') == (m <= 8);
   const int64_t tokens = std::stoll(std::string(tactic.substr(1)));
   return (tokens == 32 || tokens < 2 * m) && (tokens >= 128 || tokens * 4 >= m);
-}
-
-const Kernel& kernel_named(std::string_view name) {
-  for (const KernelList& list : builtin_registry().lists) {
-    for (const ListEntry& entry : list.entries) {
-      if (entry.kernel->name == name) return *entry.kernel;
-    }
-  }
-  ErrorInfo error;
-  error.subject = std::string(name);
-  error.found = "no such kernel";
-  fail(error);
 }
 
 class Bench {
@@ -318,16 +317,22 @@ Arguments read(int argc, char** argv) {
       arguments.sweep = true;
     else if (word == "--no-large")
       arguments.large = false;
+    else if (word == "--prefill")
+      arguments.prefill = true;
+    else if (word == "--kernels" && i + 1 < argc)
+      arguments.kernels = argv[++i];
     else if (word == "--batch" && i + 1 < argc) {
-      arguments.batch.clear();
       for (const std::string& m : split(argv[++i], ',')) arguments.batch.push_back(std::stoll(m));
     } else if (word == "--formats" && i + 1 < argc)
       arguments.formats = argv[++i];
     else if (word == "--shapes" && i + 1 < argc)
-      arguments.shapes = std::min(std::size(kShapes), static_cast<size_t>(std::stoul(argv[++i])));
+      arguments.shapes = argv[++i];
     else
       arguments.file = word;
   }
+  if (arguments.batch.empty())
+    arguments.batch =
+        arguments.prefill ? std::vector<int64_t>{32, 64, 128, 256, 1024, 4096} : std::vector<int64_t>{1, 4, 8, 9, 16};
   return arguments;
 }
 
@@ -354,12 +359,18 @@ int main(int argc, char** argv) {
   std::printf("%s, driver %s: reading takes %.2f us + bytes / %.0f GB/s\n", devices.front().name.c_str(),
               devices.front().driver.c_str(), ceiling.start_us, ceiling.gbytes_per_s);
   Bench bench(arguments, ceiling);
-  for (size_t i = 0; i < arguments.shapes; ++i) {
+  PrefillBench prefill(arguments.kernels, arguments.batch, arguments.sweep,
+                       [&](double bytes) { return ceiling.floor_us(bytes); });
+  for (size_t i = 0; i < std::size(kShapes); ++i) {
+    if (!arguments.has_shape(i)) continue;
     const auto [n, k] = std::pair(kShapes[i][0], kShapes[i][1]);
+    if (arguments.prefill) {
+      prefill.shape(n, k);
+      continue;
+    }
     if (arguments.large) bench.plain(n, k);
     for (const Case& c : cases()) {
-      if (("," + arguments.formats + ",").find("," + std::string(c.name) + ",") != std::string::npos)
-        bench.shape(c, n, k);
+      if (listed(arguments.formats, c.name)) bench.shape(c, n, k);
     }
   }
   std::printf("%s", bench.verdicts().text().c_str());
@@ -384,6 +395,6 @@ int main(int argc, char** argv) {
       "}},\n  \"ceilings\": [{{\"name\": \"read start\", \"unit\": \"us\", \"value\": {:.3f}}}, {{\"name\": \"dram "
       "read\", "
       "\"unit\": \"GB/s\", \"value\": {:.1f}}}],\n  \"rows\": [\n{}\n  ]\n}}\n",
-      ceiling.start_us, ceiling.gbytes_per_s, bench.rows());
+      ceiling.start_us, ceiling.gbytes_per_s, arguments.prefill ? prefill.rows() : bench.rows());
   return out.good() ? 0 : 1;
 }

@@ -149,12 +149,22 @@ TEST(PrefillTactics, EveryOneGivesTheSameNumbers) {
       {&sm90_int4_w4a8_prefill, "int4 fp8 token", 64},
       {&sm90_int4_fp8_prefill, "int4 fp8 token", 128},
       {&sm90_int4_fp8_prefill, "int4 fp8", 256},
+      {&sm90_w8a16_fp8_prefill, "fp8 channel bf16", 0},
+      {&sm90_w8a16_fp8_prefill, "fp8 block", 128},
+      {&sm90_int8_w8a16_prefill, "int8 packed channel", 0},
+      {&sm90_int8_w8a16_prefill, "int8 dense", 128},
+      {&sm90_mxfp8_prefill, "mxfp8 weight only", 32},
+      {&sm90_mxfp8_prefill, "mxfp8", 32},
+      {&sm90_mxfp6_prefill, "mxfp6 e2m3", 32},
+      {&sm90_mxfp6_prefill, "mxfp6 e3m2", 32},
       {&sm90_fp8_w8a8_prefill, "fp8 channel token", 0},
       {&sm90_fp8_block_w8a8_prefill, "fp8 block", 128},
       {&sm90_int8_w8a8_prefill, "int8 channel token", 0}};
   for (const auto& [kernel, scheme, group] : formats) {
     Named named = scheme_named(scheme);
-    if (group > 0) named.scheme.weight.grouping.cols = group;
+    Grouping& grouping = named.scheme.weight.grouping;
+    if (group > 0) grouping.cols = group;
+    if (group > 0 && grouping.kind == Grouping::Kind::row) grouping = {Grouping::Kind::group, 1, group};
     const MadeLayer layer(named, {16 * 29 + 8, 40}, 2944, random());
     if (refuses(*kernel, layer.spec, gpu(), DType::bf16)) {
       EXPECT_NE(gpu().arch, "sm_90") << kernel->name;
@@ -381,6 +391,14 @@ TEST(PrefillTails, RowsColumnsAndTokensOffEveryTile) {
   check_case({"mxfp4 fp8 token", 73448, 2880, {33, 129}});
   check_case({"mxfp4 fp8 token", 2057, 3680, {1, 33, 129, 2001}});
   check_case({"int4 fp8 token", 2057, 3696, {1, 33, 129, 2001}});
+  check_case({"fp8 tensor", 8193, 2880, {17, 129}});
+  check_case({"fp8 channel bf16", 2055, 3696, {33, 129, 257, 2001}});
+  check_case({"fp8 block", 2056, 3696, {33, 129, 257}});
+  check_case({"int8 packed channel", 2055, 2880, {33, 129, 257, 2001}});
+  check_case({"mxfp8 weight only", 1031, 2880, {33, 129, 2001}});
+  check_case({"mxfp8", 1031, 3696, {33, 257}});
+  check_case({"mxfp6 e2m3", 1032, 2880, {33, 129}});
+  check_case({"mxfp6 e3m2", 1032, 2880, {33, 129}});
 }
 TEST(Case20, OddBatchSizes) { check_case({"fp8 block", 4096, 7168, {1, 2, 3, 5, 6, 7, 9, 31, 33}}); }
 TEST(Case28, ATinyProjection) {

@@ -46,10 +46,14 @@ extern const Kernel sm90_fp8_w8a8_prefill;
 extern const Kernel sm90_int4_fp8_prefill;
 extern const Kernel sm90_int4_w4a16_prefill;
 extern const Kernel sm90_int4_w4a8_prefill;
+extern const Kernel sm90_int8_w8a16_prefill;
 extern const Kernel sm90_int8_w8a8_prefill;
 extern const Kernel sm90_mxfp4_fp8_prefill;
 extern const Kernel sm90_mxfp4_prefill;
+extern const Kernel sm90_mxfp6_prefill;
+extern const Kernel sm90_mxfp8_prefill;
 extern const Kernel sm90_nvfp4_w4a16_prefill;
 extern const Kernel sm90_nvfp4_w4a4_prefill;
+extern const Kernel sm90_w8a16_fp8_prefill;
 
 }  // namespace gearshift

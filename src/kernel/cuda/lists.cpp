@@ -15,6 +15,10 @@ constexpr std::string_view kDecode =
     "reads every weight once, as it is stored; up to 16 tokens the arithmetic hides behind memory";
 constexpr std::string_view kPrefill =
     "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
+constexpr std::string_view kPrefillBytes =
+    "the same weights on Hopper's warpgroup products; on request until it has run there";
+constexpr std::string_view kUpgradedBytes =
+    "activations are not rounded, weights decoded for Hopper's warpgroup products; on request until it has run there";
 constexpr std::string_view kCodes =
     "codes by codes, all scales in the same kernel: faster than cuBLASLt while its tiles are small, with INT8 always";
 constexpr std::string_view kFourByEight =
@@ -42,7 +46,10 @@ std::vector<KernelList> cuda_lists() {
         kHostReference}},
       {cuda,
        Family::w8a16_fp8,
-       {{&sm80_w8a16_fp8_stream, 1, 16, kDecode}, {&sm80_w8a16_fp8_emulation, 1, 0, kBaseline}, kHostReference}},
+       {{&sm80_w8a16_fp8_stream, 1, 16, kDecode},
+        {&sm90_w8a16_fp8_prefill, 17, 0, kPrefillBytes, true},
+        {&sm80_w8a16_fp8_emulation, 1, 0, kBaseline},
+        kHostReference}},
       {cuda,
        Family::fp8_w8a8,
        {{&sm80_fp8_w8a8_stream, 1, 16, kDecode},
@@ -50,6 +57,7 @@ std::vector<KernelList> cuda_lists() {
         {&sm89_fp8_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm90_fp8_w8a8_invariant, 1, 0, kInvariant},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
+        {&sm90_w8a16_fp8_prefill, 17, 0, kUpgradedBytes, true},
         {&sm80_fp8_w8a8_emulation, 1, 0, kBaseline},
         {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
         kHostReference}},
@@ -60,18 +68,23 @@ std::vector<KernelList> cuda_lists() {
         {&sm90_fp8_block_w8a8_cublaslt, 1, 0, kLibrary},
         {&sm90_fp8_block_w8a8_invariant, 1, 0, kInvariant},
         {&sm80_w8a16_fp8_stream, 1, 16, kUpgradedDevice},
+        {&sm90_w8a16_fp8_prefill, 17, 0, kUpgradedBytes, true},
         {&sm80_fp8_block_w8a8_emulation, 1, 0, kBaseline},
         {&sm80_w8a16_fp8_emulation, 1, 0, kUpgradedDevice},
         kHostReference}},
       {cuda,
        Family::mxfp8,
        {{&sm80_mxfp8_stream, 1, 16, kDecode},
+        {&sm90_mxfp8_prefill, 17, 0, kPrefillBytes, true},
         {&sm100_mxfp8_cublaslt, 1, 0, kBlockScaled},
         {&sm80_mxfp8_emulation, 1, 0, kBaseline},
         kHostReference}},
       {cuda,
        Family::mxfp6,
-       {{&sm80_mxfp6_stream, 1, 16, kDecode}, {&sm80_mxfp6_emulation, 1, 0, kBaseline}, kHostReference}},
+       {{&sm80_mxfp6_stream, 1, 16, kDecode},
+        {&sm90_mxfp6_prefill, 17, 0, kPrefillBytes, true},
+        {&sm80_mxfp6_emulation, 1, 0, kBaseline},
+        kHostReference}},
       {cuda,
        Family::mxfp4,
        {{&sm80_mxfp4_stream, 1, 16, kDecode},
@@ -110,6 +123,7 @@ std::vector<KernelList> cuda_lists() {
        {{&sm80_int4_w4a16_stream, 1, 16, kDecode},
         {&sm90_int4_w4a16_prefill, 17, 0, kPrefill},
         {&sm80_int8_w8a16_stream, 1, 16, kDecode},
+        {&sm90_int8_w8a16_prefill, 17, 0, kPrefillBytes, true},
         {&sm80_int4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_mixed_precision_emulation, 1, 0, kRest},
         kHostReference}},

@@ -3,6 +3,7 @@
 #include "device/cuda.h"
 #include "kernel/cuda/failure.h"
 #include "kernel/cuda/operand.h"
+#include "kernel/cuda/prefill.h"
 #include "kernel/cuda/prefill_launch.h"
 #include "kernel/layout/code_rows.h"
 #include "kernel/layout/rows16.h"
@@ -15,15 +16,6 @@ namespace {
 
 // Tokens of a tile where bits may not depend on M: little is lost for one token, and many still run at a fair rate.
 constexpr int kInvariantTokens = 64;
-
-cuda::PrefillTable table_of(CodeProduct product, bool invariant) {
-  cuda::PrefillTable table;
-  table.tactics = cuda::prefill_row_tactics;
-  // FP8 sums are there twice: in the tensor core's form and in fp32.
-  if (product != CodeProduct::int8) table.most_sums = 96;
-  if (invariant) table.only_whole = kInvariantTokens;
-  return table;
-}
 
 struct RowScratch {
   uint8_t* operands = nullptr;  // [versions]
@@ -53,8 +45,7 @@ bool launch_prefill_rows(const RunArgs& args, CodeProduct product, const cuda::P
                          const RowScratch& scratch, const cuda::Operand& x, int64_t first_row, int64_t rows) {
   const LayerSpec& layer = *args.weights->spec;
   const CodeRows packed = code_rows_of(layer);
-  const cuda::PrefillSize size{rows, units_along(layer.k), args.x.rows, cuda::limits().multiprocessors,
-                               rows * packed.row_bytes};
+  const cuda::PrefillSize size = prefill_size(layer, code_rows, rows, args.x.rows);
   cuda::PrefillCall call;
   cuda::PrefillLaunch launch;
   if (!cuda::begin_prefill(args, table, size, scratch.shared, call, launch)) return false;
@@ -94,7 +85,7 @@ void run_prefill_rows(const RunArgs& args, CodeProduct product, bool invariant) 
   RowScratch scratch;
   carve_rows(layer, product, m, args.workspace.data(), &scratch);
   const CodeRows packed = code_rows_of(layer);
-  const cuda::PrefillTable table = table_of(product, invariant);
+  const cuda::PrefillTable table = prefill_rows_table(product, invariant);
   const int64_t versions = activation_versions(layer, ActivationUse::as_checkpoint);
   int64_t first_row = 0;
   for (size_t part = 0; part < weights.parts.size();) {
@@ -142,6 +133,15 @@ int64_t prefill_rows_workspace(const LayerSpec& layer, int64_t m, int) {
 
 }  // namespace
 
+cuda::PrefillTable prefill_rows_table(CodeProduct product, bool invariant) {
+  cuda::PrefillTable table;
+  table.tactics = cuda::prefill_row_tactics;
+  // FP8 sums are there twice: in the tensor core's form and in fp32.
+  if (product != CodeProduct::int8) table.most_sums = 96;
+  if (invariant) table.only_whole = kInvariantTokens;
+  return table;
+}
+
 Kernel make_cuda_prefill_rows(std::string_view name, CodeProduct product, bool invariant) {
   const bool int8 = product == CodeProduct::int8;
   Kernel kernel;
@@ -167,7 +167,7 @@ Kernel make_cuda_prefill_rows(std::string_view name, CodeProduct product, bool i
                            : product == CodeProduct::e4m3_block ? prefill_rows_workspace<CodeProduct::e4m3_block>
                                                                 : prefill_rows_workspace<CodeProduct::int8>;
   kernel.run = invariant ? run_prefill_rows_of<true>(product) : run_prefill_rows_of<false>(product);
-  if (!invariant) kernel.tactics = cuda::prefill_tactic_names(table_of(product, false));
+  if (!invariant) kernel.tactics = cuda::prefill_tactic_names(prefill_rows_table(product, false));
   return kernel;
 }
 

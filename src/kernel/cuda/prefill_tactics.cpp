@@ -46,6 +46,7 @@ std::optional<PrefillSchedule> schedule_prefill(const PrefillTable& table, int t
   if (t.split > 1 && (stages < t.split || tiles > workers)) return std::nullopt;
   PrefillSchedule schedule;
   schedule.tactic = tactic;
+  schedule.sharing = sharing;
   schedule.row_tiles = static_cast<int>(row_tiles);
   schedule.token_tiles = static_cast<int>(token_tiles);
   double busiest = 0, ends = 0;  // stages and tiles of a block
@@ -94,6 +95,15 @@ std::vector<std::string_view> prefill_tactic_names(const PrefillTable& table) {
     names.push_back(*kept.insert(name_of(table.tactics[static_cast<size_t>(tactic)], word)).first);
   });
   return names;
+}
+
+std::string prefill_tactic_name(const PrefillTable& table, const PrefillSchedule& schedule) {
+  std::string name;
+  every_variant(table, [&](int tactic, PrefillSharing sharing, std::string_view word) {
+    if (tactic == schedule.tactic && sharing == schedule.sharing)
+      name = name_of(table.tactics[static_cast<size_t>(tactic)], word);
+  });
+  return name;
 }
 
 }  // namespace gearshift::cuda

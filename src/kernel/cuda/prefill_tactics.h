@@ -38,22 +38,44 @@ struct PrefillTactic {
 // 128 rows suit all token counts; twice as many halve what is read of x, where there are enough rows. Splitting the
 // columns in a cluster instead of between blocks saves the way through memory where few rows leave it all short (4096).
 // A hand-over of two units costs half as often where products are short. Multicast pays where tokens are most of what
-// is read.
+// is read. Those that start at 9 us have not been timed: only `tune` and requests get them.
 inline constexpr std::array prefill_tactics = {
     PrefillTactic{32, 1, 2, 4, 2, 1, 1, true, {3.94, 0.3564, 0.00}, {4.63, 0.3655, 0.70}},
     PrefillTactic{32, 2, 2, 2, 1, 1, 1, false, {1.60, 0.7358, 0.00}, {3.63, 0.6840, 2.35}},
     PrefillTactic{32, 1, 1, 4, 1, 2, 1, false, {3.29, 0.2794, 0.00}, {}},
     PrefillTactic{64, 1, 2, 4, 2, 1, 1, true, {2.40, 0.4543, 0.75}, {4.03, 0.4660, 1.17}},
     PrefillTactic{64, 1, 1, 4, 1, 2, 1, false, {3.46, 0.3130, 0.00}, {}},
+    PrefillTactic{64, 1, 2, 4, 1, 2, 1, false, {9.00, 0.4543, 0.00}, {}},
+    PrefillTactic{64, 1, 3, 4, 1, 2, 1, false, {9.00, 0.5500, 0.00}, {}},
     PrefillTactic{96, 1, 2, 2, 1, 1, 1, false, {2.75, 0.5989, 0.09}, {4.84, 0.6098, 1.21}},
     PrefillTactic{128, 1, 2, 2, 1, 1, 1, true, {0.41, 0.7199, 2.31}, {4.56, 0.7594, 1.53}},
     PrefillTactic{128, 2, 2, 1, 1, 1, 1, false, {1.49, 1.2595, 3.98}, {10.77, 1.2846, 2.71}},
     PrefillTactic{128, 1, 1, 2, 1, 2, 1, false, {4.65, 0.4180, 0.00}, {}},
+    PrefillTactic{128, 1, 2, 2, 1, 2, 1, false, {9.00, 0.7199, 0.00}, {}},
+    PrefillTactic{128, 1, 3, 2, 1, 2, 1, false, {9.00, 0.9500, 0.00}, {}},
     PrefillTactic{128, 1, 2, 2, 1, 1, 2, false, {2.88, 0.6980, 1.80}, {5.39, 0.7140, 1.79}},
     PrefillTactic{192, 1, 2, 2, 1, 1, 1, false, {2.17, 0.9576, 2.44}, {7.20, 1.0378, 1.09}},
     PrefillTactic{192, 1, 2, 2, 1, 1, 2, false, {3.69, 0.9488, 2.19}, {10.36, 1.0065, 0.00}},
     PrefillTactic{256, 1, 2, 2, 1, 1, 1, true, {1.89, 1.3155, 0.00}, {12.57, 1.3696, 0.00}},
     PrefillTactic{256, 1, 2, 2, 1, 1, 2, false, {1.95, 1.2400, 3.36}, {10.56, 1.2799, 1.70}}};
+
+// The same for codes of a byte each, row by row, that are decoded on their way through registers: twice the bytes of
+// weights leave fewer stages, so wide tiles of tokens get rows rather than more tokens.
+inline constexpr std::array prefill_code_tactics = {
+    PrefillTactic{32, 1, 2, 4, 2, 1, 1, true, {3.94, 0.3564, 0.00}, {4.63, 0.3655, 0.70}},
+    PrefillTactic{32, 1, 1, 4, 2, 2, 1, false, {3.29, 0.2794, 0.00}, {}},
+    PrefillTactic{64, 1, 2, 4, 1, 1, 1, true, {2.40, 0.4543, 0.75}, {4.03, 0.4660, 1.17}},
+    PrefillTactic{64, 1, 1, 4, 1, 2, 1, false, {3.46, 0.3130, 0.00}, {}},
+    PrefillTactic{64, 1, 2, 4, 1, 2, 1, false, {4.00, 0.4543, 0.00}, {}},
+    PrefillTactic{128, 1, 2, 2, 1, 1, 1, true, {0.41, 0.7199, 2.31}, {4.56, 0.7594, 1.53}},
+    PrefillTactic{128, 1, 1, 2, 1, 2, 1, false, {4.65, 0.4180, 0.00}, {}},
+    PrefillTactic{128, 1, 2, 2, 1, 2, 1, false, {4.65, 0.7199, 0.00}, {}},
+    PrefillTactic{128, 1, 2, 2, 1, 1, 2, false, {2.88, 0.6980, 1.80}, {5.39, 0.7140, 1.79}},
+    PrefillTactic{128, 2, 2, 1, 1, 1, 1, true, {1.49, 1.2595, 3.98}, {10.77, 1.2846, 2.71}},
+    PrefillTactic{128, 2, 2, 1, 1, 1, 2, false, {1.95, 1.2500, 3.98}, {10.77, 1.2700, 2.71}},
+    PrefillTactic{192, 1, 2, 2, 1, 1, 1, true, {2.17, 0.9576, 2.44}, {7.20, 1.0378, 1.09}},
+    PrefillTactic{192, 1, 2, 2, 1, 1, 2, false, {3.69, 0.9488, 2.19}, {10.36, 1.0065, 0.00}},
+    PrefillTactic{256, 1, 2, 2, 1, 1, 2, false, {1.95, 1.2600, 3.36}, {10.56, 1.3000, 1.70}}};
 
 // The same for 8-bit codes row by row, which products read from shared memory: they need no registers for weights, and
 // no batch. Tiles of 256 tokens leave no room for two sets of sums.
@@ -91,7 +113,8 @@ constexpr int prefill_cluster(const PrefillTactic& t) { return t.split * t.multi
 constexpr int prefill_threads(const PrefillTactic& t) { return (t.warpgroups + 1) * 128; }
 // Registers per thread of the warpgroups that multiply and of the one that copies: together no more than a block is
 // launched with, or they would be waited for for ever.
-inline constexpr int prefill_product_registers = 232, prefill_copy_registers = 40;
+constexpr int prefill_product_registers(const PrefillTactic& t) { return t.warpgroups > 2 ? 152 : 232; }
+inline constexpr int prefill_copy_registers = 40;
 // Of a format: 16 rows x 128 columns of weights, an element of x, and a token's scales per 128 columns.
 struct PrefillBytes {
   int unit = 0, element = 2, token_scale = 0;
@@ -121,6 +144,7 @@ inline constexpr int prefill_most_blocks = 160;
 constexpr int64_t prefill_partial_bytes() {
   int64_t most = 0;
   for (const PrefillTactic& t : prefill_tactics) most = std::max<int64_t>(most, prefill_rows(t) * t.tokens * 4);
+  for (const PrefillTactic& t : prefill_code_tactics) most = std::max<int64_t>(most, prefill_rows(t) * t.tokens * 4);
   for (const PrefillTactic& t : prefill_row_tactics) most = std::max<int64_t>(most, prefill_rows(t) * t.tokens * 4);
   for (const PrefillTactic& t : prefill_e4m3_tactics) most = std::max<int64_t>(most, prefill_rows(t) * t.tokens * 4);
   return most * prefill_most_blocks;
@@ -149,6 +173,7 @@ struct PrefillTable {
 // How a tactic does it.
 struct PrefillSchedule {
   int tactic = 0;
+  PrefillSharing sharing = PrefillSharing::whole;
   int blocks = 0;
   int row_tiles = 0, token_tiles = 0, whole_tiles = 0;
   double us = 0;  // expected
@@ -167,5 +192,6 @@ struct PrefillChoice {
 PrefillChoice find_prefill_tactic(const PrefillTable& table, std::string_view name);
 // They live as long as the program.
 std::vector<std::string_view> prefill_tactic_names(const PrefillTable& table);
+std::string prefill_tactic_name(const PrefillTable& table, const PrefillSchedule& schedule);
 
 }  // namespace gearshift::cuda

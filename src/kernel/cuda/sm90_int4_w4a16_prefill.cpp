@@ -16,8 +16,15 @@ Kernel make() {
   take_int4_weights(kernel.contract);
   kernel.contract.scale_dtypes = {DType::bf16, DType::f16};
   kernel.contract.k.multiple = 16;
+  // fp16 activations: for groups of 128 and more, whose scales are fp16 as well.
+  ConditionalContract fp16;
+  fp16.when.dtypes = {DType::f16};
+  fp16.contract.group_multiple = 128;
+  fp16.contract.scale_dtypes = {DType::f16};
+  kernel.contract.where = {fp16};
+  kernel.contract.verified = {"sm_90"};
   kernel.bound_product = 2.01 * kRoundedOperand;
-  kernel.formula = "y = x . ((q - z) * s) + bias, bf16 warpgroup products, fp32 sums";
+  kernel.formula = "y = x . ((q - z) * s) + bias, 16-bit warpgroup products, fp32 sums";
   return kernel;
 }
 

@@ -1,5 +1,6 @@
 // y = x * (e2m1(W) * Sw)^T / gw + bias for many tokens: Hopper's warpgroup products on weights that are decoded in
-// registers (stage/prefill.cuh). A code times its scale is exact in bf16: at most six significant bits.
+// registers (stage/prefill.cuh). A code times its scale is exact in bf16 and fp16: at most six significant
+// bits.
 #include "kernel/cuda/kernels.h"
 #include "kernel/cuda/prefill.h"
 #include "kernel/four_bit_weights.h"
@@ -14,7 +15,8 @@ Kernel make() {
   kernel.families = {Family::nvfp4_w4a16, Family::nvfp4_w4a4};
   take_nvfp4_weights(kernel.contract);
   kernel.contract.k.multiple = 16;
-  kernel.formula = "y = (x . W) * Sw / gw + bias, bf16 warpgroup products, fp32 sums";
+  kernel.contract.verified = {"sm_90"};
+  kernel.formula = "y = (x . W) * Sw / gw + bias, 16-bit warpgroup products, fp32 sums";
   return kernel;
 }
 

@@ -19,7 +19,7 @@ using cuda::PrefillSharing;
 using cuda::PrefillSize;
 
 const cuda::PrefillTable kTables[] = {
-    {}, {cuda::prefill_row_tactics, false, 96}, {cuda::prefill_e4m3_tactics, false, 96}};
+    {}, {cuda::prefill_row_tactics, false, 96}, {cuda::prefill_e4m3_tactics, false, 96}, {cuda::prefill_code_tactics}};
 
 // Calls visit(tactic, schedule, size) for every tactic and sharing that makes sense, on sizes around every edge.
 template <class Visit>
@@ -106,6 +106,10 @@ TEST(PrefillTactics, StagesFitIntoSharedMemory) {
       EXPECT_GE(cuda::prefill_stages(t, {unit_bytes, 2, 0}), 2) << t.tokens;
       EXPECT_LE(cuda::prefill_shared_bytes(t, {unit_bytes, 2, 0}), 232448) << t.tokens;
     }
+  }
+  for (const cuda::PrefillTactic& t : cuda::prefill_code_tactics) {
+    EXPECT_GE(cuda::prefill_stages(t, {2048, 2, 0}), 2) << t.tokens;
+    EXPECT_LE(cuda::prefill_shared_bytes(t, {2048, 2, 0}), 232448) << t.tokens;
   }
   for (const cuda::PrefillTactic& t : cuda::prefill_row_tactics) {
     EXPECT_GE(cuda::prefill_stages(t, {2048, 1, 4}), 2) << t.tokens;

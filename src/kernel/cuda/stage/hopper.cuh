@@ -94,6 +94,34 @@ GEARSHIFT_DEVICE uint32_t bf16_pair(float low, float high) {
   asm("cvt.rn.bf16x2.f32 %0,%1,%2;" : "=r"(d) : "f"(high), "f"(low));
   return d;
 }
+GEARSHIFT_DEVICE uint32_t f16_pair(float low, float high) {
+  uint32_t d;
+  asm("cvt.rn.f16x2.f32 %0,%1,%2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+GEARSHIFT_DEVICE uint32_t pair_16bit(bool half, float low, float high) {
+  return half ? f16_pair(low, high) : bf16_pair(low, high);
+}
+
+// ---- bytes and halves ----
+
+GEARSHIFT_DEVICE uint32_t load_shared_u16(uint32_t at) {
+  uint32_t v;
+  asm volatile("ld.shared.u16 %0,[%1];" : "=r"(v) : "r"(at));
+  return v;
+}
+// Bytes 0 and 1 of a word as numbers of 16 bits each, signed.
+GEARSHIFT_DEVICE uint32_t widened_bytes(uint32_t v) {
+  uint32_t d;
+  asm("prmt.b32 %0,%1,0,0x9180;" : "=r"(d) : "r"(v));
+  return d;
+}
+// The smaller of each pair of unsigned halves.
+GEARSHIFT_DEVICE uint32_t min_u16x2(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("min.u16x2 %0,%1,%2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
 
 // ---- between blocks ----
 

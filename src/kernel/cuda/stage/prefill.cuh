@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(prefill_threads(Weights::tactic(Tactic)), 1)
     return;
   }
 
-  take_registers<prefill_product_registers>();
+  take_registers<prefill_product_registers(T)>();
   const int thread = threadIdx.x & 127, warp = thread >> 5, lane = thread & 31;
   bool in_passes = false;
   if constexpr (Weights::passes) in_passes = *call.passes != 0;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(prefill_threads(Weights::tactic(Tactic)), 1)
     else if constexpr (Weights::in_shared)
       multiply_from_shared<T, Weights>(ring, piece, sums, warpgroup, thread);
     else if constexpr (Weights::promoted == 0)
-      multiply_from_registers<T, Weights>(call, ring, piece, sums, warpgroup, thread);
+      multiply_from_registers<T, Weights>(call, ring, piece, sums, row_tile, warpgroup, thread);
     else if (!in_passes)
       multiply_promoted<T, Weights>(call, ring, piece, sums, warpgroup, thread);
     else if constexpr (Weights::passes)
@@ -171,7 +171,9 @@ bool launch_prefill_tactic(const PrefillCall& call, const PrefillLaunch& launch,
 // Rare: only tactics that are `everywhere`.
 template <class Weights, bool Rare>
 bool launch_prefill(const PrefillCall& call, const PrefillLaunch& launch) {
-  return launch_prefill_tactic<Weights, Rare>(call, launch, std::make_integer_sequence<int, Weights::tactics>());
+  PrefillCall finished = call;
+  finished.factor *= Weights::left;
+  return launch_prefill_tactic<Weights, Rare>(finished, launch, std::make_integer_sequence<int, Weights::tactics>());
 }
 
 }  // namespace gearshift::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "device/tensor_map.h"
+#include "kernel/cuda/stage/stream_call.h"
 
 namespace gearshift::cuda {
 
@@ -18,7 +19,7 @@ struct PrefillRows {
 
 struct PrefillCall {
   PrefillRows rows;
-  uint16_t* y = nullptr;                // bf16
+  uint16_t* y = nullptr;                // bf16, or fp16 where half_out
   int64_t y_stride = 0;                 // elements
   const float* token_factor = nullptr;  // [M]; nullptr: 1
   float* partials = nullptr;            // [block][rows of a tile][tokens of a tile]; only where tiles are shared
@@ -30,8 +31,9 @@ struct PrefillCall {
   int whole_tiles = 0;       // from the first on; the columns of the others are shared by all blocks in equal parts
   float factor = 1;          // of every result, besides its row's
   bool half_scales = false;  // 16-bit group scales are fp16, not bf16
-  // Scales per 128 columns: of rows of weights [row][unit], and of tokens [unit][token], where rows begin on 16 bytes
-  // and may be read a tile past their end.
+  bool half_out = false;
+  // Scales per 128 columns: of rows of weights [row][unit] (fp32, or four e8m0), and of tokens [unit][token], where
+  // rows begin on 16 bytes and may be read a tile past their end.
   const float *row_scales = nullptr, *token_scales = nullptr;
   int64_t row_scale_step = 0, token_scale_step = 0;
   const uint32_t* passes = nullptr;  // not 0: columns may want several (prefill_e4m3.cuh)
@@ -39,22 +41,28 @@ struct PrefillCall {
 
 // What a launch needs besides the call.
 struct PrefillLaunch {
-  int tactic = 0;  // of prefill_tactics, or prefill_row_tactics
+  int tactic = 0;  // of the format's table
   int blocks = 0;
   TensorMap x, weights;
   void* stream = nullptr;
 };
 
 // Queues the launch; false: the device refuses it. It may start while the launch before it still runs.
-bool launch_prefill_nvfp4(const PrefillCall& call, const PrefillLaunch& launch);
+// `half`: x is fp16 and multiplied as such.
+bool launch_prefill_nvfp4(const PrefillCall& call, const PrefillLaunch& launch, bool half);
 bool launch_prefill_mxfp4(const PrefillCall& call, const PrefillLaunch& launch);
-// By columns that share a scale: 128 and more, 64, 32.
-bool launch_prefill_int4_128(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
+// By columns that share a scale: 128 and more, 64, 32; the last two for bf16 alone.
+bool launch_prefill_int4_128(const PrefillCall& call, const PrefillLaunch& launch, bool zeros, bool half);
 bool launch_prefill_int4_64(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
 bool launch_prefill_int4_32(const PrefillCall& call, const PrefillLaunch& launch, bool zeros);
 // In FP8 products with tokens of 8 bits.
 bool launch_prefill_mxfp4_e4m3(const PrefillCall& call, const PrefillLaunch& launch);
 bool launch_prefill_int4_e4m3(const PrefillCall& call, const PrefillLaunch& launch);
+// Rows of code_rows, by their scales; `half` only where they have none.
+bool launch_prefill_codes_e4m3(const PrefillCall& call, const PrefillLaunch& launch, StreamScales scales, bool half);
+bool launch_prefill_codes_int8(const PrefillCall& call, const PrefillLaunch& launch, StreamScales scales, bool half);
+// With e8m0 per 32 columns.
+bool launch_prefill_codes_fp6(const PrefillCall& call, const PrefillLaunch& launch, bool e3m2);
 // 8-bit codes of weights and tokens, row by row, multiplied as they are. fp8: with scales per 128 columns or without.
 bool launch_prefill_fp8_rows(const PrefillCall& call, const PrefillLaunch& launch);
 bool launch_prefill_fp8_blocks(const PrefillCall& call, const PrefillLaunch& launch);

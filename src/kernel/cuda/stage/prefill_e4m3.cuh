@@ -14,6 +14,7 @@ struct E4m3Unit {
   static constexpr Math math = Math::e4m3;
   static constexpr int bytes = 1024 + 64, map_step = bytes / 8, map_rows = 1;
   static constexpr bool in_shared = false, scaled = false;
+  static constexpr float left = 1.f;
   static constexpr int tactics = static_cast<int>(prefill_e4m3_tactics.size());
   static constexpr PrefillTactic tactic(int i) { return prefill_e4m3_tactics[static_cast<size_t>(i)]; }
 };

@@ -3,7 +3,7 @@
 namespace gearshift::cuda {
 
 bool launch_prefill_mxfp4(const PrefillCall& call, const PrefillLaunch& launch) {
-  return launch_prefill<Bf16Weights<Mxfp4Unit<false>>, false>(call, launch);
+  return launch_prefill<UnitWeights<Mxfp4Unit<false>>, false>(call, launch);
 }
 
 }  // namespace gearshift::cuda

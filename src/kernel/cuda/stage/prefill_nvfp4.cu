@@ -2,8 +2,9 @@
 
 namespace gearshift::cuda {
 
-bool launch_prefill_nvfp4(const PrefillCall& call, const PrefillLaunch& launch) {
-  return launch_prefill<Bf16Weights<Nvfp4Unit<false>>, false>(call, launch);
+bool launch_prefill_nvfp4(const PrefillCall& call, const PrefillLaunch& launch, bool half) {
+  if (half) return launch_prefill<UnitWeights<Nvfp4Unit<true>>, true>(call, launch);
+  return launch_prefill<UnitWeights<Nvfp4Unit<false>>, false>(call, launch);
 }
 
 }  // namespace gearshift::cuda

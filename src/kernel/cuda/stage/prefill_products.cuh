@@ -9,7 +9,7 @@ namespace gearshift::cuda {
 
 template <class Weights>
 constexpr PrefillBytes prefill_bytes_of() {
-  return {Weights::bytes, Weights::math == Math::bf16 ? 2 : 1, Weights::scaled ? 4 : 0};
+  return {Weights::bytes, element_bytes(Weights::math), Weights::scaled ? 4 : 0};
 }
 
 // The stages of a block in shared memory, and where a thread is in their round.
@@ -52,8 +52,8 @@ struct PrefillRing {
 // A batch of fragments is decoded while the products of the batch before run.
 template <PrefillTactic T, class Weights>
 GEARSHIFT_DEVICE void multiply_from_registers(const PrefillCall& call, PrefillRing<T, Weights>& ring,
-                                              const PrefillPiece& piece, PrefillSums<T>& sums, int warpgroup,
-                                              int thread) {
+                                              const PrefillPiece& piece, PrefillSums<T>& sums, int row_tile,
+                                              int warpgroup, int thread) {
   using Ring = PrefillRing<T, Weights>;
   constexpr int steps = Ring::unit_steps, batches = T.units * steps / T.batch;
   static_assert(batches % 2 == 0, "the two sets of fragments alternate across stages");
@@ -63,8 +63,10 @@ GEARSHIFT_DEVICE void multiply_from_registers(const PrefillCall& call, PrefillRi
 #pragma unroll
     for (int i = 0; i < T.tokens / 2; i++) sums.v[m][i] = 0;
   uint32_t a[2][T.batch * T.fragments][4];
+  RowScaleWords<T, Weights::scale_words> scales(call, row_tile, warpgroup, thread, piece.first);
   int previous = -1;
   for (int s = piece.first; s < piece.last; s++) {
+    scales.advance(call, s + 1);
     ring.wait_full();
     const uint32_t at = ring.stage();
     const uint32_t unit = at + Ring::x_bytes + (warpgroup * T.fragments * 4 + warp) * Weights::bytes;
@@ -79,7 +81,7 @@ GEARSHIFT_DEVICE void multiply_from_registers(const PrefillCall& call, PrefillRi
         for (int m = 0; m < T.fragments; m++) {
           if (step % steps == 0)
             Weights::load(regs[m], unit + step / steps * Ring::unit_bytes + m * 4 * Weights::bytes, lane,
-                          call.half_scales);
+                          call.half_scales, scales.of(step / steps, m));
           Weights::fragment(regs[m], step % steps, a[n & 1][j * T.fragments + m]);
         }
       }

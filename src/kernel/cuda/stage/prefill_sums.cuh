@@ -161,10 +161,10 @@ GEARSHIFT_DEVICE void store_sums(const PrefillCall& call, const PrefillSums<T>& 
         token1 = call.token_factor[min(token + (lane & 3) * 2 + 1, call.m - 1)];
       }
       const float* s = sums.v[m] + i * 4;
-      const uint32_t low =
-          transpose8(bf16_pair(s[0] * (factor[0] * token0) + bias[0], s[1] * (factor[0] * token1) + bias[0]));
-      const uint32_t high =
-          transpose8(bf16_pair(s[2] * (factor[1] * token0) + bias[1], s[3] * (factor[1] * token1) + bias[1]));
+      const uint32_t low = transpose8(
+          pair_16bit(call.half_out, s[0] * (factor[0] * token0) + bias[0], s[1] * (factor[0] * token1) + bias[0]));
+      const uint32_t high = transpose8(
+          pair_16bit(call.half_out, s[2] * (factor[1] * token0) + bias[1], s[3] * (factor[1] * token1) + bias[1]));
       const int own = token + (lane >> 2);
       const bool real = own < call.m;
       uint16_t* y = call.y + own * call.y_stride;

@@ -7,7 +7,8 @@
 
 namespace gearshift::cuda {
 
-enum class Math : uint8_t { bf16, e4m3, s8 };
+enum class Math : uint8_t { bf16, f16, e4m3, s8 };
+constexpr int element_bytes(Math math) { return math == Math::bf16 || math == Math::f16 ? 2 : 1; }
 
 template <Math M, int N>
 struct Wgmma;
@@ -68,6 +69,7 @@ struct Wgmma;
 
 // After the predicate: signs of a and b, for 16-bit operands in shared memory that they are not transposed.
 GEARSHIFT_WGMMA_SIZES(bf16, float, "+f", "k16.f32.bf16.bf16", ",1,1,0", ",1,1,0,0")
+GEARSHIFT_WGMMA_SIZES(f16, float, "+f", "k16.f32.f16.f16", ",1,1,0", ",1,1,0,0")
 GEARSHIFT_WGMMA_SIZES(e4m3, float, "+f", "k32.f32.e4m3.e4m3", ",1,1", ",1,1")
 GEARSHIFT_WGMMA_SIZES(s8, int32_t, "+r", "k32.s32.s8.s8", "", "")
 
