@@ -9,7 +9,7 @@ set -eu
 venv=${1:?usage: setup_python.sh VENV [PACKAGE...]}
 shift
 python=$(command -v python3)
-packages="nanobind>=2.4 scikit-build-core>=0.10 numpy>=1.23 mypy>=1.8"
+packages="nanobind>=2.4 scikit-build-core>=0.10 numpy>=1.23 ml_dtypes>=0.4 mypy>=1.8"
 
 # Ready: made by this Python, with all packages.
 if [ -f "$venv/ready" ] && [ "$(cat "$venv/ready")" = "$python: $packages" ] && "$venv/bin/python" -c '' 2>/dev/null; then

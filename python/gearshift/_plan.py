@@ -60,7 +60,7 @@ class Plan:
         return self._open().hash()
 
     def to_json(self) -> str:
-        """The document gearshift.plan/1, byte for byte as `gearshift plan --json` writes it."""
+        """The document gearshift.plan/1: the bytes of `gearshift plan --json`, where the source of an option is "call"."""
         if self._json is None:
             self._json = self._open().show("json", 0)
         return self._json

@@ -51,6 +51,20 @@ class LinearTest(Case):
         native.run(bf16(x), (4, 16), out, (4, 16), 0, 0, 0, 0)
         self.near((out.astype(numpy.uint32) << 16).view(numpy.float32), x @ weight.T + bias, 2e-2)
 
+    def test_types_of_ml_dtypes(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("ml_dtypes is not installed")
+        layer, weight, bias = self.made("UNQUANTIZED")
+        x = self.normal(5, 128)
+        y = layer(x.astype(ml_dtypes.bfloat16))
+        self.assertEqual(y.dtype, ml_dtypes.bfloat16)
+        self.near(y.astype(numpy.float32), x @ weight.T + bias, 2e-2)
+        codes = self.normal(48, 128).astype(ml_dtypes.float8_e4m3fn)
+        stored = gearshift.Linear.from_tensors(codes, numpy.ones((48, 1), numpy.float32), scheme="FP8_DYNAMIC", dtype="fp32", device="cpu")
+        self.near(stored(x), x @ codes.astype(numpy.float32).T, 0.1)
+
     def test_shapes_and_outputs(self):
         layer, weight, bias = self.made("UNQUANTIZED")
         x = self.normal(2, 3, 128)

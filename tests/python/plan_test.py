@@ -21,11 +21,9 @@ class PlanTest(Case):
         for arguments, words in cases:
             said = subprocess.run([COMMAND, "plan", SLICE, "--json", *words], capture_output=True, text=True, check=True)
             plan = gearshift.plan(SLICE, **arguments)
-            ours, theirs = plan.to_dict(), json.loads(said.stdout)
-            for key in ours:
-                if key != "policy":  # which says who gave an option
-                    self.assertEqual(ours[key], theirs[key], key)
-            self.assertEqual(plan.hash, theirs["hash"])
+            # The same bytes, but for who gave an option.
+            self.assertEqual(plan.to_json(), said.stdout.replace('"command line"', '"call"'))
+            self.assertEqual(plan.hash, json.loads(said.stdout)["hash"])
 
     def test_shows_itself(self):
         plan = gearshift.plan(SLICE, device="cpu")
