@@ -206,6 +206,32 @@ class LinearTest(Case):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_calls_while_another_thread_tunes(self):
+        model = os.path.join(self.folder, "tuned_meanwhile")
+        gearshift.quantize(self.float_model("float_meanwhile", layers=1)[0], model, "NVFP4")
+        layer, _, _ = self.made("NVFP4")
+        x = self.normal(33, 128)
+        expected = {m: layer(x[:m]) for m in (1, 9, 33)}
+        tuner = threading.Thread(target=gearshift.tune, args=(model,), kwargs={"device": "cpu", "batch": [1, 16], "store": "off"})
+        tuner.start()
+        calls = 0
+        while tuner.is_alive() or calls < 100:
+            for m, y in expected.items():
+                self.assertTrue(numpy.array_equal(layer(x[:m]), y))
+                calls += 1
+        tuner.join()
+
+    def test_a_checkpoint_that_goes_away(self):
+        model, tensors = self.float_model("gone")
+        name, file = "model.layers.0.mlp.up_proj", os.path.join(model, "model.safetensors")
+        with gearshift.plan(model, device="cpu", fuse=False) as plan:
+            os.remove(file)  # an open plan keeps its files
+            x = self.normal(3, 64)
+            self.near(gearshift.Linear.from_checkpoint(model, name, plan)(x), x @ tensors[name + ".weight"].T, 1e-5)
+        self.refused(gearshift.Error, lambda: gearshift.Linear.from_checkpoint(model, name, device="cpu"), model)
+        os.remove(os.path.join(model, "config.json"))
+        self.refused(gearshift.UsageError, lambda: gearshift.plan(model), model)
+
     def test_closing_while_others_call(self):
         for _ in range(20):
             layer, _, _ = self.made("UNQUANTIZED")
