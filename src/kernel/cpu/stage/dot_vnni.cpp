@@ -76,17 +76,22 @@ GEARSHIFT_VNNI void registers(const ProductArgs& args) {
     for (int64_t pair = (octets < octets_of_span ? octets : octets_of_span) / 2; pair > 0; --pair) {
 #pragma GCC unroll 2
       for (int i = 0; i < 2; ++i, x += 2 * W) {
+        __m512i low[2], high[2];
 #pragma GCC unroll 2
         for (int p = 0; p < 2; ++p) {
           prefetch_line(streams.codes[p] + ahead);
           const __m512i codes = _mm512_loadu_si512(streams.codes[p]);
-          const __m512i low = values(codes), high = values(_mm512_srli_epi16(codes, 4));
+          low[p] = values(codes);
+          high[p] = values(_mm512_srli_epi16(codes, 4));
           streams.codes[p] += 64;
+        }
 #pragma GCC unroll 6
-          for (int m = 0; m < W; ++m) {
-            dot4(dot[m][p], low, _mm512_set1_epi32(x[m]));
-            dot4(dot[m][p], high, _mm512_set1_epi32(x[W + m]));
-          }
+        for (int m = 0; m < W; ++m) {
+          const __m512i first = _mm512_set1_epi32(x[m]), second = _mm512_set1_epi32(x[W + m]);
+          dot4(dot[m][0], low[0], first);
+          dot4(dot[m][1], low[1], first);
+          dot4(dot[m][0], high[0], second);
+          dot4(dot[m][1], high[1], second);
         }
       }
     }

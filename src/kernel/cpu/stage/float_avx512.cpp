@@ -1,12 +1,11 @@
-// Exact activations in 512 bits: fp32 through a table of sixteen values, or bf16 pairs through one of thirty-two.
+// Exact activations in 512 bits: fp32 through a table of sixteen values, or bf16 pairs.
+#include "kernel/cpu/stage/pair_words.h"
 #include "kernel/cpu/stage/pieces.h"
 #include "kernel/cpu/stage/wide.h"
 #include "kernel/cpu/stage/with_rows.h"
 #include "kernel/cpu/stage/x86.h"
 
 #if defined(__x86_64__)
-
-#include <bit>
 
 namespace gearshift {
 
@@ -15,9 +14,6 @@ namespace {
 constexpr int kRegisterRows = 8;
 // 12 x 2 sums, two vectors of weights, one of x.
 constexpr int kPanelRowsOfX = 12;
-// 6 x 2 sums of products, as many scaled sums, two vectors of weights, one of x. vdpbf16ps takes six cycles, two start
-// in each: twelve sums keep both units busy.
-constexpr int kBf16RowsOfX = 6;
 
 // Column, of eight, that nibble i of a 32-bit lane holds.
 constexpr int kColumnOfNibble[8] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -197,79 +193,11 @@ GEARSHIFT_AVX512 void decode(const DecodeArgs& args) {
   }
 }
 
-// ---- bf16 -----------------------------------------------------------------------------------------------------------
+// ---- bf16 pairs: the multipliers of wide codes, whose panels are pairs too ------------------------------------------
 
-// As an instruction: compilers copy the tied accumulator of the intrinsic around.
-GEARSHIFT_BF16 inline void dot2(__m512& sum, __m512i weights, __m512i x) {
-  asm("vdpbf16ps %2,%1,%0" : "+v"(sum) : "v"(weights), "v"(x));
-}
-
-// The panel: bf16 [pair][32 rows][2], values of codes without their scales, because the instruction takes denormals as
-// zero and not every product with a scale is exact in bf16.
-template <int W>
-GEARSHIFT_BF16 void panel_bf16(const ProductArgs& args) {
-  const uint8_t* weights = args.weights;
-  const auto* x = static_cast<const int32_t*>(args.x);
-  __m512 sum[W][2];
-#pragma GCC unroll 6
-  for (int m = 0; m < W; ++m) {
-    sum[m][0] = _mm512_loadu_ps(args.sums + 32 * m);
-    sum[m][1] = _mm512_loadu_ps(args.sums + 32 * m + 16);
-  }
-  for (int64_t first = 0, span = 0; first < args.columns; first += args.span, ++span) {
-    __m512 dot[W][2];
-#pragma GCC unroll 6
-    for (int m = 0; m < W; ++m) dot[m][0] = dot[m][1] = _mm512_setzero_ps();
-    int64_t octets = (args.columns - first < args.span ? args.columns - first : args.span) / 8;
-    for (; octets > 0; --octets) {
-#pragma GCC unroll 4
-      for (int pair = 0; pair < 4; ++pair, weights += 128, x += W) {
-        const __m512i left = _mm512_load_si512(weights);
-        const __m512i right = _mm512_load_si512(weights + 64);
-#pragma GCC unroll 6
-        for (int m = 0; m < W; ++m) {
-          const __m512i value = _mm512_set1_epi32(x[m]);
-          dot2(dot[m][0], left, value);
-          dot2(dot[m][1], right, value);
-        }
-      }
-    }
-    const __m512 left = _mm512_loadu_ps(args.scales + span * 32);
-    const __m512 right = _mm512_loadu_ps(args.scales + span * 32 + 16);
-#pragma GCC unroll 6
-    for (int m = 0; m < W; ++m) {
-      sum[m][0] = _mm512_fmadd_ps(dot[m][0], left, sum[m][0]);
-      sum[m][1] = _mm512_fmadd_ps(dot[m][1], right, sum[m][1]);
-    }
-  }
-#pragma GCC unroll 6
-  for (int m = 0; m < W; ++m) {
-    _mm512_storeu_ps(args.sums + 32 * m, sum[m][0]);
-    _mm512_storeu_ps(args.sums + 32 * m + 16, sum[m][1]);
-  }
-}
-
-void multiply_bf16(const ProductArgs& args) {
-  with_rows<kBf16RowsOfX>(args.w, [&]<int W>() { panel_bf16<W>(args); });
-}
-
-// Thirty-two entries: the sixteen values twice, so that an index needs no mask; or, for weights with zero points, the
-// integers from -16 on, looked up by code - zero + 16.
-GEARSHIFT_AVX512 inline __m512i bf16_table(const NibbleTable& table, bool zeros) {
-  alignas(64) uint16_t entries[32];
-  for (size_t i = 0; i < 32; ++i) {
-    const float value = zeros ? static_cast<float>(i) - 16 : table.value[i % 16];
-    entries[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-  }
-  return _mm512_load_si512(entries);
-}
-
-// Bytes from one panel of a pair to the other, and from one pair of columns to the next: the pairs of both panels
-// beside each other, or each panel for itself.
-struct PairPlace {
-  int64_t panel, pair;
-};
-constexpr PairPlace kBeside{64, 128}, kApart{kBlockColumns * 32, 64};
+constexpr int kAmxRowsOfX = 32;
+// From one decoded panel of a pair to the other.
+constexpr int64_t kPairPanelBytes = kBlockColumns * 32;
 
 // Two values of a row times its scale.
 GEARSHIFT_AVX512 inline __m512i scaled_pair(__m512i pair, __m512 scale) {
@@ -280,59 +208,41 @@ GEARSHIFT_AVX512 inline __m512i scaled_pair(__m512i pair, __m512 scale) {
 }
 
 template <bool Zeros, bool Folded>
-GEARSHIFT_AVX512 void decode_bf16(const DecodeArgs& args, const PairPlace& place) {
-  const __m512i table = bf16_table(*args.table, Zeros);
-  const __m512i low = _mm512_set1_epi16(15);
-  // A code of 0 stands for table.value[0].
-  const __m512 base = _mm512_set1_ps(args.table->value[0] + 16);
+GEARSHIFT_AVX512 void decode_pairs(const DecodeArgs& args) {
+  const PairWords<Zeros> words(*args.table);
   [[maybe_unused]] const int shift = shift_of(args.span);
   for (int64_t p = 0; p < args.panels; ++p) {
     const uint8_t* at = args.codes + p * args.panel_stride;
-    uint8_t* to = args.panel + place.panel * p;
+    uint8_t* to = args.panel + kPairPanelBytes * p;
     __m512i offset = _mm512_setzero_si512();
     __m512 scale = _mm512_setzero_ps();
-    for (int64_t k = 0; k < args.columns; k += 8, at += 64, to += 4 * place.pair) {
+    for (int64_t k = 0; k < args.columns; k += 8, at += 64, to += 256) {
       prefetch_ahead<64>(at);
       if constexpr (Folded) scale = _mm512_loadu_ps(args.scales + (k >> shift) * 32 + 16 * p);
       if constexpr (Zeros) {
-        if ((k & (args.span - 1)) == 0) {
-          const __m512 zeros = _mm512_loadu_ps(args.zeros + (k >> shift) * 32 + 16 * p);
-          const __m512i word = _mm512_cvtps_epi32(_mm512_sub_ps(base, zeros));
-          offset = _mm512_or_si512(word, _mm512_slli_epi32(word, 16));
-        }
+        if ((k & (args.span - 1)) == 0) offset = words.offset(_mm512_loadu_ps(args.zeros + (k >> shift) * 32 + 16 * p));
       }
-      const __m512i codes = _mm512_loadu_si512(at);
-      const __m512i four[4] = {codes, _mm512_srli_epi16(codes, 4), _mm512_srli_epi16(codes, 8),
-                               _mm512_srli_epi16(codes, 12)};
+      __m512i codes = _mm512_loadu_si512(at);
 #pragma GCC unroll 4
-      for (int pair = 0; pair < 4; ++pair) {
-        __m512i index = four[pair];
-        if constexpr (Zeros) index = _mm512_add_epi16(_mm512_and_si512(index, low), offset);
-        __m512i values = _mm512_permutexvar_epi16(index, table);
+      for (int pair = 0; pair < 4; ++pair, codes = _mm512_srli_epi16(codes, 4)) {
+        __m512i values = words(codes, offset);
         if constexpr (Folded) values = scaled_pair(values, scale);
-        _mm512_store_si512(to + place.pair * pair, values);
+        _mm512_store_si512(to + 64 * pair, values);
       }
     }
   }
 }
 
-void decode_bf16_panel(const DecodeArgs& args) {
-  args.zeros == nullptr ? decode_bf16<false, false>(args, kBeside) : decode_bf16<true, false>(args, kBeside);
+void decode_bf16(const DecodeArgs& args) {
+  if (args.folded) return decode_pairs<false, true>(args);
+  args.zeros == nullptr ? decode_pairs<false, false>(args) : decode_pairs<true, false>(args);
 }
 
-// ---- tiles of AMX: the multiplier of wide codes, whose panels are pairs too -----------------------------------------
-
-constexpr int kAmxRowsOfX = 32;
-
-void decode_bf16_amx(const DecodeArgs& args) {
-  if (args.folded) return decode_bf16<false, true>(args, kApart);
-  args.zeros == nullptr ? decode_bf16<false, false>(args, kApart) : decode_bf16<true, false>(args, kApart);
-}
-
-void multiply_amx(const ProductArgs& args) {
+template <void (*multiply)(const WideArgs&)>
+void multiply_decoded(const ProductArgs& args) {
   WideArgs product{};
   product.weights = args.weights;
-  product.stride = kApart.panel;
+  product.stride = kPairPanelBytes;
   product.panels = 2;
   product.x = args.x;
   product.columns = args.columns;
@@ -340,7 +250,7 @@ void multiply_amx(const ProductArgs& args) {
   product.scales = args.folded ? nullptr : args.scales;
   product.span = args.span;
   product.sums = args.sums;
-  multiply_pairs_amx(product);
+  multiply(product);
 }
 
 }  // namespace
@@ -350,11 +260,14 @@ Pieces float_registers_avx512(int64_t m) {
   return {1, kRegisterRows, 0, XOrder::floats, Correction::span, nullptr, multiply_registers};
 }
 Pieces float_panel_avx512() { return {2, kPanelRowsOfX, 4, XOrder::floats, Correction::span, decode, multiply_panel}; }
-Pieces bf16_panel_avx512() {
-  return {2, kBf16RowsOfX, 2, XOrder::bf16_pairs, Correction::span, decode_bf16_panel, multiply_bf16};
+Pieces bf16_panel_dot() {
+  return {2,   kPairDotRows, 2, XOrder::bf16_pairs, Correction::span, decode_bf16, multiply_decoded<multiply_pairs_dot>,
+          true};
 }
 Pieces bf16_panel_amx() {
-  return {2, kAmxRowsOfX, 2, XOrder::bf16_lines, Correction::span, decode_bf16_amx, multiply_amx, true, release_tiles};
+  return {
+      2,    kAmxRowsOfX,  2, XOrder::bf16_lines, Correction::span, decode_bf16, multiply_decoded<multiply_pairs_amx>,
+      true, release_tiles};
 }
 
 }  // namespace gearshift

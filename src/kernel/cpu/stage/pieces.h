@@ -65,6 +65,7 @@ struct ProductArgs {
   // For pieces that read scales as they are stored: [span][16] of the first panel, other panels panel_stride away.
   const uint8_t* stored_scales;
   DType stored_type;
+  const uint8_t* stored_zeros;  // int8 [span][16]; nullptr: none
   // Bytes from what is read to what shall be fetched, for the same pieces.
   int64_t ahead;         // of codes
   int64_t scales_ahead;  // of scales
@@ -110,8 +111,8 @@ struct CodesOfPanels {
 Pieces dot_registers(Isa isa, int64_t m);
 Pieces dot_panel(Isa isa);
 // Exact activations: fp32, or bf16 where `bf16` says that x is exact in it and the processor multiplies it.
-Pieces float_registers(Isa isa, int64_t m);
-Pieces float_panel(Isa isa, bool bf16);
+Pieces float_registers(Isa isa, bool bf16, int64_t m);
+Pieces float_panel(Isa isa, bool bf16, int64_t span);
 
 // Scales of `groups` groups of one panel, checkpoint type -> fp32, to out[g * stride + r].
 void decode_scales(Isa isa, DType dtype, const uint8_t* scales, int64_t groups, float* out, int64_t stride);
@@ -133,7 +134,8 @@ Pieces dot_registers_vnni(bool vbmi);
 Pieces dot_panel_vnni();
 Pieces float_registers_avx512(int64_t m);
 Pieces float_panel_avx512();
-Pieces bf16_panel_avx512();
+Pieces bf16_registers();
+Pieces bf16_panel_dot();
 Pieces bf16_panel_amx();
 #endif
 

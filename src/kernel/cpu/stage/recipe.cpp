@@ -57,18 +57,21 @@ const NibbleTable& table_of(const WeightScheme& weight) {
 
 bool integers(Route route) { return route == Route::dot_registers || route == Route::dot_panel; }
 
-Pieces pieces_of(Route route, Isa isa, bool bf16, int64_t m) {
+// Columns per scale.
+int64_t span_of(const NibblesRows16& at) { return at.grouped ? at.group : kBlockColumns; }
+
+Pieces pieces_of(Route route, Isa isa, bool bf16, int64_t span, int64_t m) {
   switch (route) {
     case Route::dot_registers:
       return dot_registers(isa, m);
     case Route::dot_panel:
       return dot_panel(isa);
     case Route::float_registers:
-      return float_registers(isa, m);
+      return float_registers(isa, bf16, m);
     case Route::float_panel:
       break;
   }
-  return float_panel(isa, bf16);
+  return float_panel(isa, bf16, span);
 }
 
 // Rows of x taken at a time: chunks of nearly equal size, so that the last is no small rest.
@@ -86,9 +89,11 @@ TileShape tile_shape(const Recipe& recipe, const Pieces& pieces, const LayerSpec
                      int64_t rows) {
   TileShape shape;
   shape.rows = rows;
-  shape.tile_rows = std::min(pieces.tile_rows, std::max<int64_t>(rows, 1));
+  // Of nearly equal size: a last one of few rows would cost as much as a whole one.
+  const int64_t tiles = std::max<int64_t>(1, (rows + pieces.tile_rows - 1) / pieces.tile_rows);
+  shape.tile_rows = std::max<int64_t>(1, (rows + tiles - 1) / tiles);
   shape.columns = at.columns;
-  shape.span = at.grouped ? at.group : kBlockColumns;
+  shape.span = span_of(at);
   shape.order = pieces.x;
   shape.correction = pieces.correction;
   shape.x_scales = integers(recipe.route) && layer.scheme.activation->granularity == Granularity::token_group;
@@ -260,6 +265,7 @@ void multiply_item(const Call& call, const Item& item, const TileShape& shape, c
       product.zeros = zeros;
       product.stored_scales = panel + call.at.scales_offset() + first_group * kPanelRows * call.at.scale_bytes;
       product.stored_type = stored_type;
+      product.stored_zeros = call.at.zeros ? panel + call.at.zeros_offset() + first_group * kPanelRows : nullptr;
       product.ahead = ahead;
       product.scales_ahead = scales_ahead;
       product.span = shape.span;
@@ -340,7 +346,7 @@ int64_t recipe_workspace(const Recipe& recipe, const LayerSpec& layer, int64_t m
   const NibblesRows16 at(layer);
   int64_t most = recipe.uneven != nullptr && at.ordered ? recipe.uneven->workspace_bytes(layer, m, threads) : 0;
   for (const bool bf16 : {false, true}) {
-    const Pieces pieces = pieces_of(recipe.route, active_isa(), bf16, m);
+    const Pieces pieces = pieces_of(recipe.route, active_isa(), bf16, span_of(at), m);
     Scratch scratch;
     const TileShape shape = tile_shape(recipe, pieces, layer, at, chunk_rows(m));
     most =
@@ -357,7 +363,8 @@ void run_recipe(const Recipe& recipe, const RunArgs& args) {
   const NibblesRows16 at(layer);
   if (any_uneven(at, args)) return recipe.uneven->run(args);
   const Isa isa = active_isa();
-  const Pieces pieces = pieces_of(recipe.route, isa, exact_in_bf16(layer.scheme, recipe.use, args.x.dtype), m);
+  const Pieces pieces =
+      pieces_of(recipe.route, isa, exact_in_bf16(layer.scheme, recipe.use, args.x.dtype), span_of(at), m);
   const NibbleTable& table = table_of(layer.scheme.weight);
   const int64_t chunk = chunk_rows(m);
   const int64_t versions = versions_of(recipe, layer);
@@ -366,7 +373,7 @@ void run_recipe(const Recipe& recipe, const RunArgs& args) {
   carve_scratch(pieces, full, at.zeros, versions, args.threads, args.workspace.data(), scratch);
   const bool doubled = integers(recipe.route) && table.most == 24;
   const double stored = pieces.stored_scales && layer.scheme.weight.scale == DType::f8_e4m3 ? 256 : 1;
-  const Call call{recipe, args, at, pieces, isa, table, doubled ? 0.25 * stored : 1.0};
+  const Call call{recipe, args, at, pieces, isa, table, (doubled ? 0.25 : 1.0) * stored};
   const auto version_of = [&](size_t part) { return at.ordered ? part : activation_version(weights, part, versions); };
 #pragma omp parallel num_threads(team_size(args.threads))
   {

@@ -1,5 +1,5 @@
-// Codes and scales of panels as they lie in memory, read side by side: for multipliers that decode in registers, in 512
-// bits.
+// Codes, scales and zero points of panels as they lie in memory, read side by side: for multipliers that decode in
+// registers, in 512 bits.
 #pragma once
 
 #include "gearshift/device.h"
@@ -17,12 +17,14 @@ template <int P>
 struct PanelStreams {
   const uint8_t* codes[P];
   const uint8_t* scales[P];
+  const uint8_t* zeros[P];
 
   explicit PanelStreams(const ProductArgs& args) {
     for (int p = 0; p < P; ++p) {
       const int64_t at = p < args.panels ? p * args.panel_stride : 0;
       codes[p] = args.weights + at;
       scales[p] = args.stored_scales + at;
+      zeros[p] = args.stored_zeros + at;
     }
   }
 

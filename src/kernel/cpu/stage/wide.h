@@ -88,6 +88,9 @@ WidePieces wide_e4m3_amx();
 // The multiplier of bf16 pairs by tiles of AMX: two panels, x by lines. release_tiles() ends a series of its calls.
 void multiply_pairs_amx(const WideArgs& args);
 void release_tiles();
+// The same by dots, x in twos.
+void multiply_pairs_dot(const WideArgs& args);
+inline constexpr int64_t kPairDotRows = 14;
 // bf16 pairs of e4m3 codes over 256; needs AVX-512.
 void decode_e4m3_pairs(const uint8_t* codes, int64_t columns, uint8_t* pairs);
 #endif

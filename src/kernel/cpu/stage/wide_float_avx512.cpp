@@ -14,7 +14,7 @@ constexpr double kE4m3Unit = 256;
 // 12 x 2 sums, four vectors of weights, one of x: 29 of 32 registers.
 constexpr int kRows512 = 12;
 // 14 x 2 sums, two vectors of weights, one of x: 31 of 32.
-constexpr int kRowsDot = 14;
+constexpr int kRowsDot = kPairDotRows;
 // 128 columns of two panels in fp32 are 16 KiB, 256 of bf16 pairs too.
 constexpr int64_t kBlockFloats = 128;
 constexpr int64_t kBlockPairs = 256;
@@ -252,10 +252,6 @@ GEARSHIFT_BF16 void multiply_pairs(const WideArgs& args) {
   }
 }
 
-void multiply_dot(const WideArgs& args) {
-  with_rows<kRowsDot>(args.w, [&]<int W>() { multiply_pairs<W>(args); });
-}
-
 WidePieces pieces_dot() {
   WidePieces pieces;
   pieces.panels = 2;
@@ -266,6 +262,10 @@ WidePieces pieces_dot() {
 }
 
 }  // namespace
+
+void multiply_pairs_dot(const WideArgs& args) {
+  with_rows<kRowsDot>(args.w, [&]<int W>() { multiply_pairs<W>(args); });
+}
 
 // The lower halves of fp32 numbers that bf16 holds are zero: two columns of a row fit one dword.
 GEARSHIFT_AVX512 void decode_e4m3_pairs(const uint8_t* codes, int64_t columns, uint8_t* pairs) {
@@ -300,14 +300,14 @@ WidePieces wide_float_avx512(WideCode code) {
 
 WidePieces wide_bf16_dot() {
   WidePieces pieces = pieces_dot();
-  pieces.multiply = multiply_dot;
+  pieces.multiply = multiply_pairs_dot;
   return pieces;
 }
 WidePieces wide_e4m3_dot() {
   WidePieces pieces = pieces_dot();
   pieces.unit = kE4m3Unit;
   pieces.decode = decode_e4m3_pairs;
-  pieces.multiply_decoded = multiply_dot;
+  pieces.multiply_decoded = multiply_pairs_dot;
   pieces.decoded_bytes = 2;
   return pieces;
 }
