@@ -17,7 +17,6 @@ Kernel make() {
   kernel.contract.scale_dtypes = {DType::bf16, DType::f16};
   kernel.contract.k.multiple = 16;
   kernel.contract.activation_granularities = {Granularity::tensor, Granularity::token};
-  kernel.contract.verified = {"sm_90"};
   kernel.bound_product = 2.01 * kRoundedOperand;
   kernel.formula = "y = quantize(x) . ((q - z) * s) * sx + bias, bf16 warpgroup products, fp32 sums";
   return kernel;
