@@ -36,10 +36,7 @@ inline constexpr std::array stream_tactics = {
     StreamTactic{2, 7, 8, 7, 1, true, 1.125},    StreamTactic{2, 5, 12, 5, 1, true, 1.106},
     StreamTactic{2, 4, 12, 4, 1, false, 1.109},  StreamTactic{2, 3, 16, 3, 1, false, 1.250},
     StreamTactic{2, 2, 16, 2, 1, true, 1.126},   StreamTactic{2, 2, 8, 2, 1, false, 1.158},
-    StreamTactic{2, 1, 4, 2, 2, true, 1.159},    StreamTactic{1, 5, 14, 5, 1, false, 1.009},
-    StreamTactic{1, 4, 14, 4, 1, false, 1.138},  StreamTactic{2, 5, 14, 5, 1, false, 1.106},
-    StreamTactic{2, 5, 13, 5, 1, false, 1.106},  StreamTactic{2, 4, 14, 4, 1, false, 1.109},
-    StreamTactic{2, 4, 13, 4, 1, false, 1.109}};
+    StreamTactic{2, 1, 4, 2, 2, true, 1.159}};
 
 // The same for rows of 8-bit codes: a tile of 16 x 128 is twice as large, so rings are shorter or warps fewer.
 inline constexpr std::array stream_row_tactics = {
@@ -50,8 +47,7 @@ inline constexpr std::array stream_row_tactics = {
     StreamTactic{2, 14, 8, 7, 1, false, 0.780},  StreamTactic{2, 7, 8, 7, 1, true, 0.845},
     StreamTactic{2, 5, 8, 5, 1, false, 0.792},   StreamTactic{2, 4, 12, 4, 1, true, 0.852},
     StreamTactic{2, 3, 12, 3, 1, false, 1.034},  StreamTactic{2, 2, 16, 2, 1, true, 0.960},
-    StreamTactic{2, 1, 4, 2, 2, true, 1.007},    StreamTactic{2, 5, 10, 5, 1, false, 0.792},
-    StreamTactic{2, 4, 13, 4, 1, false, 0.852},  StreamTactic{2, 4, 8, 4, 1, false, 0.852}};
+    StreamTactic{2, 1, 4, 2, 2, true, 1.007}};
 
 // For experts, many small matrices side by side (units, then rows): blocks of few warps, several per multiprocessor, so
 // that one loads while another adds its sums up. Few slabs where few experts are busy, more where x is read again
