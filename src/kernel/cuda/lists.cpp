@@ -22,7 +22,7 @@ constexpr std::string_view kUpgradedBytes =
 constexpr std::string_view kCodes =
     "codes by codes, all scales in the same kernel: faster than cuBLASLt while its tiles are small, with INT8 always";
 constexpr std::string_view kFourByEight =
-    "four-bit codes by FP8 codes at the rate of FP8, from a layout of their own; on request until it is measured";
+    "four-bit codes by FP8 codes at the rate of FP8, from a layout of their own; on request until timed beside bf16";
 constexpr std::string_view kInvariant = "one order of sums for any M: what a policy of equal bits takes";
 constexpr std::string_view kBaseline = "the checkpoint's own arithmetic, any shape and batch size";
 constexpr std::string_view kLibrary = "codes by codes at the full rate of 8-bit tensor cores; from 17 tokens on";

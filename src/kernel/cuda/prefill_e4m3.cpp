@@ -136,6 +136,7 @@ Kernel make_cuda_prefill_e4m3(std::string_view name, const Layout& layout) {
   contract.k.max = int64_t{1} << 24;
   contract.zero_points = contract.act_order = contract.asymmetric_activations = false;
   contract.capture_safe = true;
+  contract.verified = {"sm_90"};
   contract.targets = cuda::code_targets();
   kernel.bound_u = 0x1p-23;
   kernel.bound_product = kFp8SumLoss;

@@ -94,19 +94,19 @@ inline constexpr std::array prefill_row_tactics = {
     PrefillTactic{256, 1, 2, 4, 1, 1, 2, true, {4.58, 0.62, 9.77}, {1.33, 0.72, 8.39}}};
 
 // The same for four-bit weights in FP8 products: they last half as long as those of bf16, so that stages hold twice the
-// columns, and sums are there twice.
+// columns, and sums are there twice. Fitted up to 256 tokens.
 inline constexpr std::array prefill_e4m3_tactics = {
-    PrefillTactic{32, 1, 2, 4, 2, 1, 1, true, {3.30, 0.30, 0.00}, {4.30, 0.31, 0.70}},
-    PrefillTactic{32, 2, 2, 2, 2, 1, 1, true, {2.90, 0.52, 0.00}, {4.00, 0.53, 1.00}},
-    PrefillTactic{32, 1, 1, 4, 2, 2, 1, true, {3.30, 0.28, 0.00}, {}},
-    PrefillTactic{64, 1, 2, 4, 2, 1, 1, true, {3.00, 0.37, 0.50}, {4.00, 0.39, 1.20}},
-    PrefillTactic{64, 2, 2, 2, 2, 1, 1, true, {3.00, 0.61, 1.00}, {4.50, 0.63, 1.50}},
-    PrefillTactic{64, 1, 1, 4, 2, 2, 1, true, {3.40, 0.39, 0.50}, {}},
-    PrefillTactic{128, 1, 2, 2, 2, 1, 1, true, {2.50, 0.46, 2.00}, {4.50, 0.48, 1.80}},
-    PrefillTactic{128, 1, 1, 2, 2, 2, 1, true, {3.50, 0.60, 2.00}, {}},
-    PrefillTactic{128, 1, 2, 2, 2, 1, 2, true, {3.50, 0.45, 2.20}, {5.50, 0.47, 2.00}},
-    PrefillTactic{192, 1, 2, 1, 2, 1, 1, true, {4.00, 0.72, 2.50}, {6.00, 0.75, 2.50}},
-    PrefillTactic{192, 1, 2, 1, 2, 1, 2, true, {5.00, 0.70, 2.50}, {7.00, 0.73, 2.50}}};
+    PrefillTactic{32, 1, 2, 4, 2, 1, 1, true, {0.22, 0.3267, 1.37}, {7.54, 0.3631, 0.00}},
+    PrefillTactic{32, 2, 2, 2, 2, 1, 1, true, {0.00, 0.5020, 3.97}, {9.69, 0.6519, 0.00}},
+    PrefillTactic{32, 1, 1, 4, 2, 2, 1, true, {4.90, 0.2152, 0.00}, {}},
+    PrefillTactic{64, 1, 2, 4, 2, 1, 1, true, {1.19, 0.3917, 2.51}, {9.08, 0.4586, 0.00}},
+    PrefillTactic{64, 2, 2, 2, 2, 1, 1, true, {0.00, 0.6548, 5.83}, {13.92, 0.8190, 0.00}},
+    PrefillTactic{64, 1, 1, 4, 2, 2, 1, true, {0.00, 0.6145, 0.00}, {}},
+    PrefillTactic{128, 1, 2, 2, 2, 1, 1, true, {1.33, 0.5633, 4.84}, {12.67, 0.6992, 0.00}},
+    PrefillTactic{128, 1, 1, 2, 2, 2, 1, true, {1.05, 0.7353, 0.00}, {}},
+    PrefillTactic{128, 1, 2, 2, 2, 1, 2, true, {0.74, 0.5421, 5.89}, {13.45, 0.6839, 0.00}},
+    PrefillTactic{192, 1, 2, 1, 2, 1, 1, true, {0.00, 0.6845, 8.01}, {17.61, 0.8960, 0.00}},
+    PrefillTactic{192, 1, 2, 1, 2, 1, 2, true, {0.00, 0.6658, 8.81}, {20.32, 0.8031, 0.00}}};
 
 constexpr int prefill_rows(const PrefillTactic& t) { return 64 * t.fragments * t.warpgroups; }
 constexpr int prefill_cluster(const PrefillTactic& t) { return t.split * t.multicast; }
