@@ -2,6 +2,7 @@
 // build.
 #include <set>
 
+#include "base/text.h"
 #include "host.h"
 #include "output.h"
 #include "report/usage.h"
@@ -44,25 +45,29 @@ Words backend_words() {
   return words;
 }
 
-// What may stand behind the option; empty where that is free text or a file.
+// Words that may stand behind the option, beside a file where it takes one; empty where that is free text.
 Words choices(const OptionSpec& spec, const DeviceProfile& host) {
   if (spec.argument == "D") return device_words(host);
   if (spec.argument == "K") return kernel_words();
   if (spec.argument.starts_with("B[")) return backend_words();
-  const bool words = spec.argument.find('|') != std::string_view::npos &&
-                     spec.argument.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ[") == std::string_view::npos;
   Words out;
-  std::string_view rest = spec.argument;
-  while (words && !rest.empty()) {
-    const size_t bar = rest.find('|');
-    out.emplace_back(rest.substr(0, bar));
-    rest = bar == std::string_view::npos ? "" : rest.substr(bar + 1);
+  if (spec.argument.find('|') == std::string_view::npos) return out;
+  for (std::string& word : split(spec.argument, '|')) {
+    const bool stands_for_itself = word.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ[") == std::string::npos;
+    if (stands_for_itself) out.push_back(std::move(word));
   }
   return out;
 }
 
 bool takes_file(const OptionSpec& spec) {
-  return spec.argument.find("FILE") != std::string_view::npos || spec.argument == "DIR";
+  return spec.argument.find("FILE") != std::string_view::npos || spec.argument.find("DIR") != std::string_view::npos;
+}
+
+// What stands behind the verb where that is a word of its own and no model.
+Words first_words(const VerbSpec& verb) {
+  if (verb.verb == kCompletion) return {"bash", "zsh", "fish"};
+  if (verb.verb == kStore) return {"list", "verify", "export", "import", "merge", "prune"};
+  return {};
 }
 
 Words words_of(const VerbSpec& verb) {
@@ -96,15 +101,15 @@ std::string bash_script(const DeviceProfile& host) {
     const Words words = choices(spec, host);
     const std::string names =
         "--" + std::string(spec.name) + (spec.letters.empty() ? "" : "|" + std::string(spec.letters));
-    if (!words.empty())
-      out += "    " + names + ") COMPREPLY=($(compgen -W '" + joined(words, " ") + "' -- \"$word\")); return;;\n";
-    else if (takes_file(spec))
-      out += "    " + names + ") COMPREPLY=($(compgen -f -- \"$word\")); return;;\n";
+    if (words.empty() && !takes_file(spec)) continue;
+    const std::string files = takes_file(spec) ? "-f " : "";
+    out += "    " + names + ") COMPREPLY=($(compgen " + files + "-W '" + joined(words, " ") +
+           "' -- \"$word\")); return;;\n";
   }
   out += "  esac\n  case ${COMP_WORDS[1]} in\n";
   for (const VerbSpec& verb : all_verbs()) {
     if (verb.run == nullptr) continue;
-    const Words first = verb.verb == kCompletion ? Words{"bash", "zsh", "fish"} : Words{};
+    const Words first = first_words(verb);
     out += "    " + std::string(verb.name) + ") options='" + joined(words_of(verb), " ") +
            (first.empty() ? "" : " " + joined(first, " ")) + "';;\n";
   }
@@ -116,26 +121,31 @@ std::string bash_script(const DeviceProfile& host) {
          "complete -o filenames -F _gearshift gearshift\n";
 }
 
-// The first sentence, for single quotes of zsh and fish; `stops` are characters that end a description there.
-std::string described(std::string_view text, std::string_view stops) {
+// The first sentence, for single quotes of zsh and fish; `stops` are characters that end a description there, `quote`
+// is how one of those quotes is written.
+std::string described(std::string_view text, std::string_view stops, std::string_view quote) {
   for (const std::string_view end : {";", ". ", " (", ": "}) text = text.substr(0, text.find(end));
   std::string out;
   for (const char c : text) {
-    if (c == '\'' || c == '\\') continue;
+    if (c == '\\') continue;
     if (stops.find(c) != std::string_view::npos) out += '\\';
-    out += c;
+    if (c == '\'')
+      out += quote;
+    else
+      out += c;
   }
   return out;
 }
 
 std::string zsh_script(const DeviceProfile& host) {
+  constexpr std::string_view kQuote = "'\\''";
   std::string out =
       "#compdef gearshift\n"
       "# zsh completion of gearshift: source <(gearshift completion zsh), or as _gearshift in a folder of $fpath\n"
       "_gearshift() {\n"
       "  local -a verbs\n  verbs=(\n";
   for (const VerbSpec& verb : all_verbs()) {
-    if (verb.run != nullptr) out += "    '" + std::string(verb.name) + ":" + described(verb.help, ":") + "'\n";
+    if (verb.run != nullptr) out += "    '" + std::string(verb.name) + ":" + described(verb.help, ":", kQuote) + "'\n";
   }
   out += "  )\n  if (( CURRENT == 2 )); then _describe verb verbs; return; fi\n  case $words[2] in\n";
   for (const VerbSpec& verb : all_verbs()) {
@@ -144,28 +154,35 @@ std::string zsh_script(const DeviceProfile& host) {
     for (const OptionSpec& spec : all_options()) {
       if ((spec.verbs & verb.verb) == 0 || spec.use == OptionUse::later) continue;
       const Words words = choices(spec, host);
-      const std::string action = !words.empty()          ? ":value:(" + joined(words, " ") + ")"
-                                 : takes_file(spec)      ? ":file:_files"
-                                 : spec.argument.empty() ? ""
-                                                         : ":" + described(spec.argument, ":[]");
+      const std::string listed = joined(words, " ");
+      const std::string action = words.empty() && takes_file(spec) ? ":file:_files"
+                                 : takes_file(spec)                ? ":file:{compadd " + listed + "; _files}"
+                                 : !words.empty()                  ? ":value:(" + listed + ")"
+                                 : spec.argument.empty()           ? ""
+                                                                   : ":" + described(spec.argument, ":[]", kQuote);
       const std::string repeat = spec.kind == OptionKind::repeated || spec.kind == OptionKind::list ? "*" : "";
-      out += " \\\n        '" + repeat + "--" + std::string(spec.name) + "[" + described(spec.help, "[]:") + "]" +
-             (action.empty() || action.find(':', 1) != std::string::npos ? action : action + ":") + "'";
+      out += " \\\n        '" + repeat + "--" + std::string(spec.name) + "[" + described(spec.help, "[]:", kQuote) +
+             "]" + (action.empty() || action.find(':', 1) != std::string::npos ? action : action + ":") + "'";
     }
-    out += verb.verb == kCompletion ? " \\\n        '*:shell:(bash zsh fish)'\n" : " \\\n        '*:file:_files'\n";
-    out += "      ;;\n";
+    const Words first = first_words(verb);
+    if (!first.empty()) out += " \\\n        '2:word:(" + joined(first, " ") + ")'";
+    out += " \\\n        '*:file:_files'\n      ;;\n";
   }
-  return out + "  esac\n}\ncompdef _gearshift gearshift\n";
+  // Found in $fpath the file is the function itself, and the first call is already a question.
+  return out +
+         "  esac\n}\nif [[ $funcstack[1] == _gearshift ]]; then _gearshift \"$@\"; else compdef _gearshift gearshift; "
+         "fi\n";
 }
 
 std::string fish_script(const DeviceProfile& host) {
+  constexpr std::string_view kQuote = "\\'";
   std::string out =
       "# fish completion of gearshift: gearshift completion fish | source\n"
       "complete -c gearshift -n __fish_use_subcommand -f\n";
   for (const VerbSpec& verb : all_verbs()) {
     if (verb.run == nullptr) continue;
     out += "complete -c gearshift -n __fish_use_subcommand -f -a " + std::string(verb.name) + " -d '" +
-           described(verb.help, "") + "'\n";
+           described(verb.help, "", kQuote) + "'\n";
   }
   for (const VerbSpec& verb : all_verbs()) {
     if (verb.run == nullptr) continue;
@@ -175,15 +192,12 @@ std::string fish_script(const DeviceProfile& host) {
       const Words words = choices(spec, host);
       std::string line = start + "-l " + std::string(spec.name);
       if (!spec.letters.empty()) line += " -s " + std::string(spec.letters.substr(1));
-      if (!words.empty())
-        line += " -x -a '" + joined(words, " ") + "'";
-      else if (takes_file(spec))
-        line += " -r";
-      else if (!spec.argument.empty())
-        line += " -x";
-      out += line + " -d '" + described(spec.help, "") + "'\n";
+      if (!spec.argument.empty()) line += takes_file(spec) ? " -r" : " -x";
+      if (!words.empty()) line += " -a '" + joined(words, " ") + "'";
+      out += line + " -d '" + described(spec.help, "", kQuote) + "'\n";
     }
-    if (verb.verb == kCompletion) out += start + "-f -a 'bash zsh fish'\n";
+    const Words first = first_words(verb);
+    if (!first.empty()) out += start + "-f -a '" + joined(first, " ") + "'\n";
   }
   return out;
 }

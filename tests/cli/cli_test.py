@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The command from outside: usage errors, exit codes, where output goes, precedence. Usage: cli_test.py GEARSHIFT"""
-import json, os, random, re, struct, subprocess, sys, tempfile, unittest
+import json, os, random, re, shutil, struct, subprocess, sys, tempfile, unittest
 from html.parser import HTMLParser
 
 COMMAND = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gearshift")
@@ -732,6 +732,14 @@ class Configuration(Case):
         self.assertIn("gb10", complete("gearshift", "plan", "--device", "gb"))
         self.assertIn("native", complete("gearshift", "plan", "--linear-backend", "na"))
         self.assertEqual(complete("gearshift", "inspect", "--batc"), [])
+        self.assertIn("export", complete("gearshift", "store", "ex"))
+        self.assertIn("vllm", complete("gearshift", "plan", "--registry", "vl"))
+        self.assertEqual(complete("gearshift", "plan", "--tp", "a"), ["auto"])
+        if shutil.which("fish"):
+            script = self.good("completion", "fish").out
+            for words, want in (("pla", "plan"), ("plan --arithmetic e", "exact"), ("store ex", "export"), ("plan --registry vl", "vllm")):
+                told = subprocess.run(["fish", "-c", f'source -; complete -C "gearshift {words}"'], input=script, stdout=subprocess.PIPE, check=True, text=True).stdout
+                self.assertEqual(told.split("\t")[0].strip(), want)
         for shell in ("zsh", "fish"):
             script = self.good("completion", shell).out
             for word in ("plan", "linear-backend", "gb10", "exact"):

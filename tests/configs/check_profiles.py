@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Plan every example configuration for many devices with one registry; a plan, or an error that says why there is none.
 
-    check_profiles.py GEARSHIFT [--registry vllm] [--only REGEX]
+    check_profiles.py GEARSHIFT [--registry vllm] [--only REGEX] [--every-device]
 
 Exit 0: every row has one kernel for every batch size, a verdict for every candidate, and a reason for each. Exit 3: every
 layer group that nothing serves is listed with every candidate's reason. Exit 4: only where the configuration cannot be
-loaded on any device. Anything else is a failure.
+loaded on any device. Anything else is a failure. The last line names the slowest command, from its start to its end.
+--every-device: all that `gearshift devices` knows, not one of each kind.
 """
-import argparse, json, os, re, subprocess, sys, tempfile
+import argparse, json, os, re, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONFIGS = os.path.join(HERE, "..", "data", "configs")
@@ -52,9 +53,14 @@ def main() -> int:
     ap.add_argument("gearshift")
     ap.add_argument("--registry", default="vllm")
     ap.add_argument("--only", default="")
+    ap.add_argument("--every-device", action="store_true")
     args = ap.parse_args()
 
-    runs, counts, faults = 0, {}, []
+    devices = DEVICES
+    if args.every_device:
+        known = json.loads(subprocess.run([args.gearshift, "devices", "--json"], check=True, stdout=subprocess.PIPE).stdout)["devices"]
+        devices = list(dict.fromkeys((d["aliases"] or [d["arch"]])[0] for d in known if not d["present"]))
+    runs, counts, faults, slowest = 0, {}, [], (0, "")
     for file in sorted(os.listdir(CONFIGS)):
         if not file.endswith(".expect.json") or not re.search(args.only, file):
             continue
@@ -62,13 +68,15 @@ def main() -> int:
             model = os.path.join(tmp, "model")
             subprocess.run([sys.executable, os.path.join(HERE, "make_stub_checkpoint.py"), os.path.join(CONFIGS, file), model, "--headers-only"], check=True)
             codes = {}
-            for device in DEVICES:
+            for device in devices:
+                start = time.perf_counter()
                 run = subprocess.run([args.gearshift, "plan", model, "--registry", args.registry, "--device", device, "--json"],
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
                 runs += 1
+                where = f"{file[:-12]} on {device}"
+                slowest = max(slowest, (1e3 * (time.perf_counter() - start), where))
                 codes[device] = code = run.returncode
                 counts[code] = counts.get(code, 0) + 1
-                where = f"{file[:-12]} on {device}"
                 if code == 0:
                     found = list(faults_of_plan(json.loads(run.stdout)))
                 elif code == 3:
@@ -79,7 +87,8 @@ def main() -> int:
             if 4 in codes.values() and set(codes.values()) != {4}:
                 faults.append(f"{file[:-12]}: exit 4 on some devices only: {codes}")
     print(*faults[:40], sep="\n")
-    print(f"{runs} plans: " + ", ".join(f"{n} with exit {code}" for code, n in sorted(counts.items())) + f"; {len(faults)} faults")
+    print(f"{runs} plans: " + ", ".join(f"{n} with exit {code}" for code, n in sorted(counts.items())) +
+          f"; {len(faults)} faults; the slowest took {slowest[0]:.0f} ms: {slowest[1]}")
     return 1 if faults or not runs else 0
 
 
