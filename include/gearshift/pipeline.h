@@ -97,6 +97,9 @@ using Progress = std::function<void(size_t done, size_t total, std::string_view 
 
 // Reads headers only. Errors: those of Checkpoint::open, read_layers and make_plan; usage for options.
 Result<Plan> plan_model(const std::string& model, const Options& options);
+// The same for ranks on unlike devices, one plan for each of --device A,B. Measured times belong to one device and
+// are not asked; what gave wrong numbers on one of them is left out on all.
+Result<GroupPlan> plan_group_model(const std::string& model, const Options& options);
 
 // ---- layers to call -------------------------------------------------------------------------------------------------
 

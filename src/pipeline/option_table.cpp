@@ -16,7 +16,8 @@ constexpr uint32_t kEvery = ~uint32_t{0};
 constexpr std::array kOptionTable = {
     OptionSpec{"device", "", "D", Kind::value, Use::library, kPlanning, "cpu",
                "cpu, cuda, cuda:1, or a device to plan for that is not here (sm_90, gb10, h200, gfx950 ...); default: "
-               "the best one here"},
+               "the best one here. plan takes A,B for ranks on unlike devices: one plan each, with the same "
+               "arithmetic"},
     OptionSpec{
         "registry", "", "gearshift|vllm|FILE", Kind::value, Use::library, kPlanning | kKernels, "gearshift",
         "the catalogue of kernels to plan with: our own (default), what vLLM would choose, or a file of the same "

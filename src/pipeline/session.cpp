@@ -169,16 +169,32 @@ PlanRequest Session::request(const Registry& registry, int64_t tp) const {
   return request;
 }
 
+// What the options and the model say beside the decisions.
+void Session::describe(Plan& plan) const {
+  plan.origins = origins_;
+  plan.linear_layers = linear_layers_;
+  // The filter is no part of the policy: that it met nothing is for this room to say.
+  if (!settings_.layers.empty() && rows_.empty()) plan.unused.push_back(settings_.layers);
+}
+
+Result<GroupPlan> Session::plan_group(const std::vector<DeviceProfile>& devices, const Store& asked_store) const {
+  GEARSHIFT_CHECK(require_one_degree());
+  if (lock_) return usage("--lock", printable(settings_.lock), "no earlier plan for a group of devices");
+  PlanRequest asked = request(registry_, settings_.policy.tp);
+  asked.layers = shards_of(rows_, asked.policy.tp);
+  asked.store = &asked_store;
+  GEARSHIFT_TRY(GroupPlan group, gearshift::plan_group(asked, devices));
+  for (Plan& plan : group.plans) describe(plan);
+  return group;
+}
+
 Result<Plan> Session::plan(const Registry& registry, const std::string& selection) const {
   PlanRequest asked = request(registry, settings_.policy.tp);
   asked.layers = shards_of(rows_, asked.policy.tp);
   if (!selection.empty()) asked.policy.selection = selection;
   asked.lock = lock_ ? &*lock_ : nullptr;
   GEARSHIFT_TRY(Plan plan, make_plan(std::move(asked)));
-  plan.origins = origins_;
-  plan.linear_layers = linear_layers_;
-  // The filter is no part of the policy: that it met nothing is for this room to say.
-  if (!settings_.layers.empty() && rows_.empty()) plan.unused.push_back(settings_.layers);
+  describe(plan);
   plan.notes = notes_;
   plan.notes.insert(plan.notes.end(), file_.warnings().begin(), file_.warnings().end());
   return plan;

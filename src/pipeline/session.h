@@ -18,6 +18,8 @@ class Session {
   Result<Plan> plan(const Registry& registry, const std::string& selection = "") const;
   // The same for the shards of `tp` ranks, whatever --tp says. Rows that nothing serves are no error here.
   Result<Plan> plan_shards(int64_t tp) const;
+  // One plan for each of `devices`, with equal arithmetic in every row; `asked_store` is known of all of them.
+  Result<GroupPlan> plan_group(const std::vector<DeviceProfile>& devices, const Store& asked_store) const;
   // Usage error for --tp auto, which is a question to plan.
   Result<void> require_one_degree() const;
   // The same where shards are asked for, which are planned and verified.
@@ -76,6 +78,7 @@ class Session {
   void set_dtype(DType dtype);
 
  private:
+  void describe(Plan& plan) const;
   // Options are read before the checkpoint is opened.
   static Result<Session> open_with(const Options& options, const std::string& model,
                                    const std::function<Result<Checkpoint>()>& checkpoint);

@@ -8,7 +8,8 @@
 
 namespace gearshift {
 
-std::string plan_json(const Plan& plan);                              // gearshift.plan/1
+std::string plan_json(const Plan& plan, size_t depth = 0);            // gearshift.plan/1
+std::string group_json(const GroupPlan& group);                       // gearshift.group/1
 std::string run_json(const RunReport& report);                        // gearshift.run/1
 std::string verify_json(const VerifyReport& report);                  // gearshift.verify/1
 std::string tune_json(const TuneReport& report);                      // gearshift.tune/1

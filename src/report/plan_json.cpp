@@ -223,8 +223,8 @@ void write_summary(JsonWriter& json, const Plan& plan) {
 
 }  // namespace
 
-std::string plan_json(const Plan& plan) {
-  JsonWriter json;
+std::string plan_json(const Plan& plan, size_t depth) {
+  JsonWriter json(depth);
   json.begin_object().member("schema", "gearshift.plan/1").member("hash", plan.hash);
   json.key("model").begin_object(JsonWriter::Line::single).member("path", plan.model_path);
   json.member_or_null("architecture", plan.architecture).member_or_null("quant_method", plan.quant_method);

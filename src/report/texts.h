@@ -8,6 +8,7 @@
 namespace gearshift {
 
 std::string plan_text(const Plan& plan, size_t width);
+std::string group_text(const GroupPlan& group, size_t width);
 std::string run_text(const RunReport& report, size_t width);
 std::string verify_text(const VerifyReport& report, size_t width);
 std::string tune_text(const TuneReport& report, size_t width);

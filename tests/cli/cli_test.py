@@ -779,6 +779,19 @@ class Precedence(Case):
         done = self.bad(3, "plan", self.model, *asked, "--strict", names=["lm_head"])
         self.assertGreater(len(done.said.splitlines()), 1)
 
+    def test_case_26_two_kinds_of_cards_in_one_group(self):
+        group = self.document("plan", self.model, "--device", "sm_89,sm_120", "--tp", "2")
+        self.assertEqual(group["schema"], "gearshift.group/1")
+        self.assertEqual([p["device"]["arch"] for p in group["plans"]], ["sm_89", "sm_120"])
+        rows = [[row["arithmetic"]["activation"] for row in p["layers"]] for p in group["plans"]]
+        self.assertEqual(rows[0], rows[1])
+        self.assertEqual(sum(a["rows"] for a in group["activations"]), len(rows[0]))
+        self.assertTrue(all(p["schema"] == "gearshift.plan/1" and p["layers"][0]["shard"]["tp"] == 2 for p in group["plans"]))
+        self.assertIn("2 devices; all of them multiply the same", " ".join(self.good("plan", self.model, "--device", "sm_89,sm_121").out.split()))
+        self.bad(2, "plan", self.model, "--device", "sm_89,sm_12", names=["sm_12", "sm_120"])
+        self.bad(2, "plan", self.model, "--device", "sm_89,sm_120", "--explain", "lm_head", names=["--explain"])
+        self.bad(2, "run", self.model, "--device", "sm_89,cpu", names=["sm_89,cpu"])
+
     def test_what_gets_a_kernel_gets_it(self):
         """Every `to get it:` of an explanation, followed."""
         name = "model.layers.0.mlp.up_proj"
