@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <memory>
 #include <thread>
 
+#include "base/math.h"
 #include "base/try.h"
 #include "device/cuda.h"
 #include "measure/activations.h"
@@ -58,17 +60,47 @@ Result<void> run_on_device(const DeviceCall& call) {
 void DeviceLaps::queue(int64_t count, void* stream) const {
   for (int64_t i = 0; i < count; ++i) {
     RunArgs call = args_;
-    call.packed = weights_[static_cast<size_t>(i) % weights_.size()];
+    call.packed = weights_->copy(i % weights_->count());
     call.stream = stream;
     call.tactic = tactic_;
     kernel_->run(call);
   }
 }
 
+Result<std::shared_ptr<const RotatingWeights>> RotatingWeights::make(const uint8_t* packed, int64_t bytes,
+                                                                     const DeviceTimerLimits& limits) {
+  constexpr int64_t kAlignment = 256;
+  auto weights = std::make_shared<RotatingWeights>();
+  weights->packed_ = packed;
+  weights->stride_ = ceil_div(std::max<int64_t>(1, bytes), kAlignment) * kAlignment;
+  const int64_t wanted = std::clamp(ceil_div(limits.rotated_bytes, weights->stride_), int64_t{2}, limits.most_copies);
+  weights->count_ = std::max<int64_t>(1, std::min(wanted, limits.most_copy_bytes / weights->stride_));
+  const int64_t more = weights->count_ - 1;
+  if (more == 0) return std::shared_ptr<const RotatingWeights>(std::move(weights));
+  GEARSHIFT_TRY(weights->memory_, DeviceBuffer::allocate(static_cast<size_t>(more * weights->stride_)));
+  uint8_t* memory = weights->memory_.data();
+  GEARSHIFT_CHECK(cuda::copy(memory, packed, static_cast<size_t>(bytes)));
+  // Each step doubles what is there.
+  for (int64_t done = 1; done < more; done *= 2) {
+    const int64_t next = std::min(done, more - done);
+    GEARSHIFT_CHECK(cuda::copy(memory + done * weights->stride_, memory, static_cast<size_t>(next * weights->stride_)));
+  }
+  return std::shared_ptr<const RotatingWeights>(std::move(weights));
+}
+
 Result<DeviceLaps> DeviceLaps::make(const Kernel& kernel, const PreparedLayer& layer, const ConstMatrix& x,
                                     int64_t expert, std::string_view tactic, const DeviceTimerLimits& limits) {
+  GEARSHIFT_TRY(
+      std::shared_ptr<const RotatingWeights> weights,
+      RotatingWeights::make(layer.packed_for(kernel, expert), kernel.layout->bytes(layer.plan->layer), limits));
+  return make(kernel, layer, x, expert, tactic, limits, std::move(weights));
+}
+
+Result<DeviceLaps> DeviceLaps::make(const Kernel& kernel, const PreparedLayer& layer, const ConstMatrix& x,
+                                    int64_t expert, std::string_view tactic, const DeviceTimerLimits& limits,
+                                    std::shared_ptr<const RotatingWeights> weights) {
   const LayerSpec& spec = layer.plan->layer;
-  const int64_t size = element_bytes(x.dtype), bytes = kernel.layout->bytes(spec);
+  const int64_t size = element_bytes(x.dtype);
   const int64_t x_bytes = ((x.rows - 1) * x.stride + x.cols) * size;
   const int64_t scratch = kernel.workspace_bytes == nullptr ? 0 : kernel.workspace_bytes(spec, x.rows, 1);
   GEARSHIFT_TRY(DeviceBuffer x_there, copied({static_cast<const uint8_t*>(x.data), static_cast<size_t>(x_bytes)}));
@@ -77,25 +109,18 @@ Result<DeviceLaps> DeviceLaps::make(const Kernel& kernel, const PreparedLayer& l
   DeviceLaps laps;
   laps.kernel_ = &kernel;
   laps.tactic_ = tactic;
-  laps.weights_ = {layer.packed_for(kernel, expert)};
+  laps.weights_ = std::move(weights);
   laps.args_.weights = &layer.weights[static_cast<size_t>(expert)];
   laps.args_.x = x;
   laps.args_.x.data = x_there.data();
   laps.args_.y = {y.data(), x.dtype, x.rows, spec.n, spec.n};
   laps.args_.workspace = workspace.span();
-  const int64_t wanted = std::max<int64_t>(2, (limits.rotated_bytes + bytes - 1) / std::max<int64_t>(1, bytes));
-  const int64_t copies = std::max<int64_t>(1, std::min(wanted, limits.most_copy_bytes / std::max<int64_t>(1, bytes)));
-  for (int64_t i = 1; i < copies; ++i) {
-    GEARSHIFT_TRY(DeviceBuffer copy, DeviceBuffer::allocate(static_cast<size_t>(bytes)));
-    GEARSHIFT_CHECK(cuda::copy(copy.data(), laps.weights_.front(), static_cast<size_t>(bytes)));
-    laps.weights_.push_back(copy.data());
-    laps.memory_.push_back(std::move(copy));
-  }
   for (DeviceBuffer* buffer : {&x_there, &y, &workspace}) laps.memory_.push_back(std::move(*buffer));
 
   const auto recorded = [&](int64_t count) {
     return cuda::Graph::capture([&](void* stream) { laps.queue(count, stream); });
   };
+  const int64_t copies = laps.copies();
   GEARSHIFT_TRY(cuda::Graph once, recorded(copies));
   GEARSHIFT_CHECK(once.replay_us());  // loads the kernel
   GEARSHIFT_TRY(const double once_us, once.replay_us());
@@ -145,12 +170,20 @@ Result<Lap> laps_on_device(const RaceSetting& setting) {
   make_activations(x.view(), setting.seed, setting.threads, activation_limit(weights));
   DeviceTimerLimits limits;
   limits.graph = setting.mode != "eager";
-  // A quarter of what is free for the copies of all entries.
-  limits.most_copy_bytes = static_cast<int64_t>(cuda::free_bytes() / 4 / std::max<size_t>(1, setting.entries.size()));
+  // A quarter of what is free for the copies of all layouts.
+  std::map<const Layout*, std::shared_ptr<const RotatingWeights>> weights_of;
+  for (const RaceEntry& entry : setting.entries) weights_of.try_emplace(entry.kernel->layout);
+  limits.most_copy_bytes = static_cast<int64_t>(cuda::free_bytes() / 4 / std::max<size_t>(1, weights_of.size()));
   const auto laps = std::make_shared<std::vector<DeviceLaps>>();
   for (const RaceEntry& entry : setting.entries) {
+    const Layout& layout = *entry.kernel->layout;
+    std::shared_ptr<const RotatingWeights>& copies = weights_of[&layout];
+    if (copies == nullptr) {
+      GEARSHIFT_TRY(copies, RotatingWeights::make(setting.layer.packed_for(*entry.kernel, setting.expert),
+                                                  layout.bytes(spec), limits));
+    }
     GEARSHIFT_TRY(DeviceLaps made, DeviceLaps::make(*entry.kernel, setting.layer, std::as_const(x).view(),
-                                                    setting.expert, entry.tactic, limits));
+                                                    setting.expert, entry.tactic, limits, copies));
     laps->push_back(std::move(made));
   }
   return Lap([laps](size_t candidate) {
