@@ -10,7 +10,7 @@ namespace gearshift {
 
 struct ChildLaunch {
   std::string layer;  // row of the plan
-  std::string kernel, tactic;
+  std::string kernel, tactic;  // several tactics with commas between them: one after the other in one child
   std::vector<int64_t> sizes;  // batch sizes, in this order
   int64_t weights = 0;         // N * K: what a row of the batch costs
 };

@@ -48,8 +48,8 @@ Result<Packed> packed(const LayerPlan& plan, const Session& session) {
   return out;
 }
 
-Result<void> launch_at(const std::vector<std::string>& sizes, const Kernel& kernel, const std::string& tactic,
-                       const LayerPlan& plan, const Session& session) {
+Result<void> launch_at(const std::vector<std::string>& sizes, const Kernel& kernel,
+                       const std::vector<std::string>& tactics, const LayerPlan& plan, const Session& session) {
   const int64_t first = parse_integer(sizes.front()).value_or(0);
   say("pack", first);
   const Result<Packed> made = packed(plan, session);
@@ -60,9 +60,11 @@ Result<void> launch_at(const std::vector<std::string>& sizes, const Kernel& kern
     const int64_t m = parse_integer(word).value_or(0);
     // As the proof launches it: NaN around and inside what it may touch.
     Trial trial(prepared.weights.front(), m, session.dtype(), session.settings().seed, session.threads(), 0);
-    say("begin", m);
-    trial.launch(kernel, prepared, Poison::nan, 0, tactic);
-    say("end", m);
+    for (const std::string& tactic : tactics) {
+      say("begin", m);
+      trial.launch(kernel, prepared, Poison::nan, 0, tactic);
+      say("end", m);
+    }
   }
   return {};
 }
@@ -82,7 +84,7 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
                                   [&](const LayerSpec& row) { return row.name == words[1]; });
   if (layer == session.rows().end()) return unknown_layer("layer", words[1], session.rows());
   const size_t slash = words[2].find('/');
-  const std::string tactic = slash == std::string::npos ? "" : words[2].substr(slash + 1);
+  const std::vector<std::string> tactics = split(slash == std::string::npos ? "" : words[2].substr(slash + 1), ',');
   const auto row = static_cast<size_t>(layer - session.rows().begin());
   GEARSHIFT_TRY(const Plan plan, session.plan_row(session.registry(), row, "static"));
   const auto& rescue = plan.layers[0].decision->rescue;
@@ -96,7 +98,7 @@ Result<void> launch_in_this_process(const std::vector<std::string>& words) {
   everything.kernel = kernel;
   decision->ranges = {everything};
   own.decision = std::move(decision);
-  return launch_at(split(words[3], ','), *kernel, tactic, own, session);
+  return launch_at(split(words[3], ','), *kernel, tactics, own, session);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "measure/prove.h"
 
 namespace gearshift {
@@ -91,6 +92,24 @@ std::optional<ProofFailure> Prover::launch_apart(const Kernel& kernel, const Lay
   const std::string note = fmt::format("kernels are launched without isolation: {}", outcome.failure);
   if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
   return std::nullopt;
+}
+
+void Prover::launch_together(const Kernel& kernel, const LayerPlan& plan, int64_t m,
+                             const std::vector<std::string>& tactics) {
+  if (!isolation_ || kernel.backend == "reference" || m <= 0) return;
+  const std::string& layer_class = plan.decision->layer_class;
+  std::vector<std::string> fresh;
+  for (const std::string& tactic : tactics) {
+    const bool known = session_.is_proven(kernel, layer_class, m, tactic) ||
+                       launched_.count({layer_class, &kernel, tactic, m}) != 0 ||
+                       fatal_.count({layer_class, &kernel, tactic}) != 0;
+    if (!known) fresh.push_back(tactic);
+  }
+  if (fresh.size() < 2) return;
+  const ChildOutcome outcome =
+      isolation_({plan.layer.name, std::string(kernel.name), join(fresh, ","), {m}, plan.layer.n * plan.layer.k});
+  if (!outcome.possible || !outcome.failure.empty()) return;
+  for (const std::string& tactic : fresh) launched_.insert({layer_class, &kernel, tactic, m});
 }
 
 void Prover::add(const Kernel& kernel, const std::string& layer_class, int64_t m, const Comparison& comparison,

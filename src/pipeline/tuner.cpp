@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -146,7 +147,11 @@ Result<Tuner::Outcome> Tuner::measure(TuneGroup& group, PreparedLayer& prepared,
 
 Result<std::vector<RaceEntry>> Tuner::proven(const TuneGroup& group, PreparedLayer& prepared, Judge& judge, int64_t m) {
   std::vector<RaceEntry> right;
-  for (const RaceEntry& entry : group.candidates(m)) {
+  const std::vector<RaceEntry> candidates = group.candidates(m);
+  std::map<const Kernel*, std::vector<std::string>> tactics_of;
+  for (const RaceEntry& entry : candidates) tactics_of[entry.kernel].push_back(entry.tactic);
+  for (const auto& [kernel, tactics] : tactics_of) prover_.launch_together(*kernel, *prepared.plan, m, tactics);
+  for (const RaceEntry& entry : candidates) {
     auto failure = prover_.launch_apart(*entry.kernel, *prepared.plan, {m}, entry.tactic);
     if (!failure) {
       GEARSHIFT_CHECK(add_layout(prepared, *entry.kernel->layout, session_.threads()));

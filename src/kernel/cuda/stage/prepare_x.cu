@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "device/cuda.h"
 #include "kernel/cuda/stage/launch.cuh"
 #include "kernel/cuda/stage/ptx.cuh"
@@ -13,9 +15,9 @@ namespace gearshift::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-// Blocks on the device up to which the columns of a row are shared by several, each of which looks at the whole row
-// for its scale.
-constexpr int64_t kFewBlocks = 264;
+// Blocks of a multiprocessor that run at once. The columns of a row are shared by several blocks; where the row has one
+// scale each of them looks at all of it, which is worth it while blocks would stand idle otherwise.
+constexpr int64_t kBlocksAtOnce = 8;
 
 // ---- reading ----
 
@@ -326,8 +328,10 @@ bool prepare_x(PrepareX p, void* stream) {
   if (p.rows == 0) return true;
   p.blocks_of_16_bytes = in_blocks_of_16_bytes(p);
   const int64_t shares = (p.columns + kThreads * kColumns - 1) / (kThreads * kColumns);
-  const bool whole_rows = p.row_sums != nullptr || p.rows * shares > kFewBlocks;
-  const dim3 blocks(static_cast<unsigned>(p.rows), static_cast<unsigned>(whole_rows ? 1 : shares));
+  int64_t of_row = shares;
+  if (by_token(p.recipe)) of_row = std::clamp<int64_t>(limits().multiprocessors * kBlocksAtOnce / p.rows, 1, shares);
+  if (p.row_sums != nullptr) of_row = 1;
+  const dim3 blocks(static_cast<unsigned>(p.rows), static_cast<unsigned>(of_row));
   const PrepareKernel kernel = kernel_of(p);
   if (kernel == nullptr) return false;
   // Bytes that were cleared before it are no launch that it could overlap.
