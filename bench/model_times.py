@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Time of all linear layers of a model by batch size: the plan per batch size against the baseline, as table and picture.
 
-Usage: bench/model_times.py record GEARSHIFT FOLDER   on a machine with the GPU; two documents per model into FOLDER
-       bench/model_times.py draw                      docs/model_times.md and .svg from bench/results (needs matplotlib)
+Usage: bench/model_times.py record GEARSHIFT FOLDER [DOCUMENT...]
+                                          on a machine with the GPU: two documents per model into FOLDER, or only those
+       bench/model_times.py draw          docs/model_times.md and .svg from bench/results (needs matplotlib)
 
 Models are those of MODELS below: their config.json decides shapes and schemes, weights are made up. Where the layers'
 kernels of others were timed on the same card (bench/results/h200-peers.csv), one of those for every batch size is the
@@ -28,9 +29,11 @@ def document_name(model, policy):
     return f"h200-{model}-{policy}.json"
 
 
-def record(gearshift, folder):
+def record(gearshift, folder, only):
     for model, config, _, _ in MODELS:
         for policy, options in POLICIES:
+            if only and document_name(model, policy) not in only:
+                continue
             command = [sys.executable, os.path.join(ROOT, "bench", "record.py"), os.path.join(folder, document_name(model, policy)),
                        gearshift, "--model", config, "--layers", "model*layers.*", "--device", "cuda",
                        "--batch", ",".join(map(str, BATCH)), "-q", *options]
@@ -108,8 +111,8 @@ def draw():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4 and sys.argv[1] == "record":
-        record(os.path.abspath(sys.argv[2]), os.path.abspath(sys.argv[3]))
+    if len(sys.argv) >= 4 and sys.argv[1] == "record":
+        record(os.path.abspath(sys.argv[2]), os.path.abspath(sys.argv[3]), sys.argv[4:])
     elif sys.argv[1:] == ["draw"]:
         draw()
     else:
