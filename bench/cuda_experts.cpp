@@ -19,6 +19,7 @@
 #include "kernel/cuda/grouped.h"
 #include "kernel_named.h"
 #include "measure/activations.h"
+#include "measure/device_run.h"
 #include "measure/experts_cell.h"
 #include "measure/rotating_experts.h"
 #include "read_floor.h"
@@ -76,6 +77,11 @@ class Projection {
     check(use_kernel(*made_, kernel, 16));
     plan_ = made_->plan;
     plan_.layer = made_up_experts(format.scheme, experts, rows, k, DType::bf16);
+    auto decision = std::make_shared<Decision>();
+    decision->ranges.push_back({1, 16, &kernel, "static", ""});
+    const Kernel& many = kernel_named(format.many);
+    decision->ranges.push_back({17, 0, many.layout == kernel.layout ? &many : &kernel, "static", ""});
+    plan_.decision = std::move(decision);
     prepared_.plan = &plan_;
     LayerWeights weights = made_->prepared.weights.front();
     weights.spec = &plan_.layer;
@@ -162,6 +168,10 @@ class Bench {
   const std::string& rows() const { return rows_; }
 
  private:
+  static const Kernel& kernel_of(int which, const DeviceExperts& experts, int64_t tokens, int64_t top_k) {
+    return experts.kernel(which, tokens, top_k, DType::bf16);
+  }
+
   void cell(const Model& model, const StoredAs& format, const DeviceExperts& experts, int64_t tokens) {
     OwnedMatrix x = get(allocate_matrix(DType::bf16, tokens, model.k, "x"));
     make_activations(x.view(), 1, 16, INFINITY);
@@ -183,7 +193,7 @@ class Bench {
     row(model, format, experts, choices.front(), "grouped", "", grouped({}));
     if (arguments_.sweep) {
       for (int which = 0; which < 2; ++which) {
-        for (const std::string_view tactic : cuda::grouped_tactics(experts.kernel(which))) {
+        for (const std::string_view tactic : cuda::grouped_tactics(kernel_of(which, experts, tokens, model.top_k))) {
           std::string_view tactics[2] = {};
           tactics[which] = tactic;
           if (!run_experts_on_device(experts, choices.front().view(), in, out, workspace.span(), nullptr, tactics))
@@ -193,6 +203,7 @@ class Bench {
         }
       }
     }
+    if (tokens * model.top_k >= 64 * model.experts) dense(model, format, experts, choices.front());
     if (tokens <= 256) {
       const double us = median_us(count, [&](int64_t i, void* stream) {
         one_by_one(format, experts, choices[static_cast<size_t>(i % count)], in, workspace.span(), stream);
@@ -201,14 +212,38 @@ class Bench {
     }
   }
 
+  // As many tokens as an expert has, through one expert's projections as linear layers: the rate to be held.
+  void dense(const Model& model, const StoredAs& format, const DeviceExperts& experts, const Choice& choice) {
+    const int64_t rows = static_cast<int64_t>(choice.host.experts.size()) / model.experts;
+    double us = 0, products = 0;
+    for (int which = 0; which < 2; ++which) {
+      const Kernel& kernel = kernel_named(format.many);
+      const LayerSpec spec = one_expert(experts.layer(which).plan->layer);
+      const auto layer = make_up_layer(spec, 1);
+      check(use_kernel(*layer, kernel, 16));
+      OwnedMatrix x = get(allocate_matrix(DType::bf16, rows, spec.k, "x"));
+      make_activations(x.view(), 1, 16, INFINITY);
+      us += get(time_on_device(kernel, layer->prepared, std::as_const(x).view(), 0)).median_us;
+      products += 2.0 * static_cast<double>(spec.n * spec.k * rows);
+    }
+    std::printf("%-18s %-14s rows=%-5ld one expert as linear layers: %.2f us, %.1f TFLOP/s\n", model.name, format.name,
+                rows, us, products / (us * 1e6));
+  }
+
+  Matrix first_results(const DeviceExperts& experts, const Choice& choice) {
+    const int64_t n = experts.layer(0).plan->layer.n, entries = choice.host.tokens * choice.host.top_k;
+    if (static_cast<int64_t>(results_.size()) < entries * n * 2)
+      fail({ErrorCode::usage, "one by one", "too many tokens", "fewer", {}, {}});
+    return {results_.data(), DType::bf16, entries, n, n};
+  }
+
   // The launches alone: rows are taken as sorted already, and nothing is added up.
-  static void one_by_one(const StoredAs& format, const DeviceExperts& experts, const Choice& choice,
-                         const ConstMatrix& x, std::span<uint8_t> workspace, void* stream) {
+  void one_by_one(const StoredAs& format, const DeviceExperts& experts, const Choice& choice, const ConstMatrix& x,
+                  std::span<uint8_t> workspace, void* stream) {
     const DeviceExpertStages stages =
         experts.stages(choice.host.tokens, choice.host.top_k, DType::bf16, workspace.data());
-    static DeviceBuffer scratch = get(DeviceBuffer::allocate(size_t{256} << 20));
     for (int which = 0; which < 2; ++which) {
-      const Matrix& results = which == 0 ? stages.projected : stages.outputs;
+      const Matrix results = which == 0 ? first_results(experts, choice) : stages.outputs;
       int64_t row = 0;
       for (size_t e = 0; e < choice.rows_of.size(); ++e) {
         const int64_t rows = choice.rows_of[e];
@@ -217,7 +252,7 @@ class Bench {
         const PreparedLayer& layer = experts.layer(which);
         RunArgs args;
         args.weights = &layer.weights[e];
-        args.packed = layer.packed_for(experts.kernel(which), static_cast<int64_t>(e));
+        args.packed = layer.packed_for(kernel, static_cast<int64_t>(e));
         args.x = x;
         if (which == 1) {
           args.x = {stages.activated.data, DType::bf16, rows, stages.activated.cols, stages.activated.stride};
@@ -227,7 +262,7 @@ class Bench {
         args.y = results;
         args.y.data = static_cast<uint8_t*>(results.data) + row * results.stride * 2;
         args.y.rows = rows;
-        args.workspace = scratch.span();
+        args.workspace = scratch_.span();
         args.stream = stream;
         kernel.run(args);
         row += rows;
@@ -250,17 +285,19 @@ class Bench {
         "\"m\": {}, \"skew\": {}, \"active\": {}, \"kernel\": \"{}\", \"how\": \"{}\", \"tactic\": \"{}\", "
         "\"median_us\": {:.3f}, \"floor_us\": {:.3f}, \"over_floor\": {:.3f}, \"tflops\": {:.1f}}}",
         rows_.empty() ? "" : ",\n", model.name, format.name, model.experts, model.top_k, model.k, model.hidden,
-        choice.host.tokens, arguments_.skew, choice.active, experts.kernel(0).name, how, tactic, us, floor, us / floor,
-        products / (us * 1e6));
-    std::printf("%-18s %-14s M=%-5ld active=%-4ld %-10s %-22s %9.2f us  x%.3f\n", model.name, format.name,
+        choice.host.tokens, arguments_.skew, choice.active, kernel_of(0, experts, choice.host.tokens, model.top_k).name,
+        how, tactic, us, floor, us / floor, products / (us * 1e6));
+    std::printf("%-18s %-14s M=%-5ld active=%-4ld %-10s %-22s %9.2f us  x%.3f  %.1f TFLOP/s\n", model.name, format.name,
                 choice.host.tokens, choice.active, std::string(how).c_str(), std::string(tactic).c_str(), us,
-                us / floor);
+                us / floor, products / (us * 1e6));
     std::fflush(stdout);
   }
 
   const Arguments& arguments_;
   const ReadCeiling& ceiling_;
   std::string rows_;
+  DeviceBuffer results_ = get(DeviceBuffer::allocate(size_t{128} << 20));
+  DeviceBuffer scratch_ = get(DeviceBuffer::allocate(size_t{256} << 20));  // of calls one by one
 };
 
 Arguments read(int argc, char** argv) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Proves the CUDA kernels on this machine, then times them: needs an NVIDIA driver and libcublasLt, nothing else of CUDA's.
 # usage: gpu-check [FOLDER [OPTION...]]   what was found goes to FOLDER (default: gpu-check-results): doctor.json, tests.log,
-# bench.json with the limits each time is held against, and sanitizer.log where compute-sanitizer is installed; options are those of bench_cuda_kernels
+# bench.json with the limits each time is held against, experts.json, and sanitizer.log where compute-sanitizer is installed; options are
+# those of bench_cuda_kernels
 # Exit status: 0 when every test passed and every timed result was right.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,5 +38,7 @@ done
 echo "== benchmarks"
 "$here/bench_cuda_kernels" "$out/bench.json" "${@:2}" | tee "$out/bench.log"
 [ "${PIPESTATUS[0]}" -eq 0 ] && ! grep -q WRONG "$out/bench.log" || status=1
+"$here/bench_cuda_experts" "$out/experts.json" | tee "$out/experts.log"
+[ "${PIPESTATUS[0]}" -eq 0 ] || status=1
 echo "== $([ $status -eq 0 ] && echo passed || echo FAILED), results in $out"
 exit $status

@@ -128,11 +128,14 @@ Result<void> run_experts_one_by_one(const ExpertBlock& block, const RoutedTokens
 
 // ---- on a CUDA device ----
 
-// Where a call's stages lie in its workspace. Rows are sorted by expert; elements as the call's type.
+// Where a call's stages lie in its workspace; elements as the call's type.
 struct DeviceExpertStages {
+  // Rows are sorted by expert; else, for few entries, each has the row of its number, and the four lists stay unwritten.
+  bool sorted = false;
   int32_t *token = nullptr, *expert = nullptr, *place = nullptr;  // [entries]; place as in SortedTokens, -1: no expert here
   int32_t* first = nullptr;                                       // [experts + 1]
-  Matrix projected, activated, outputs;                           // after the projections and the function
+  // After the projections and the function; projected has no data where the first launch applies the function.
+  Matrix projected, activated, outputs;
   uint8_t *tiles = nullptr, *workspace = nullptr;
   int64_t bytes = 0;
 };
@@ -151,8 +154,11 @@ class DeviceExperts {
   int64_t k() const { return layers_[0]->plan->layer.k; }
   int64_t hidden() const { return layers_[1]->plan->layer.k; }
   int64_t n() const { return layers_[1]->plan->layer.n; }
-  // The kernel that serves a projection.
-  const Kernel& kernel(int which) const { return *kernels_[which]; }
+  // The kernel that serves a projection in a call of this size: the plan's for many rows where that takes many experts
+  // at once and each can expect so many, else its kernel for one row.
+  const Kernel& kernel(int which, int64_t tokens, int64_t top_k, DType dtype) const;
+  // What each expert's checkpoint says of activations, in device memory; empty: the same of all, or nothing.
+  const DeviceBuffer& activation_scalars(int which) const { return scalars_[which]; }
   // `base`: nullptr for the sizes alone.
   DeviceExpertStages stages(int64_t tokens, int64_t top_k, DType dtype, uint8_t* base) const;
   int64_t workspace_bytes(int64_t tokens, int64_t top_k, DType dtype) const {
@@ -161,7 +167,9 @@ class DeviceExperts {
 
  private:
   const PreparedLayer* layers_[2] = {};
-  const Kernel* kernels_[2] = {};
+  const Kernel *few_[2] = {}, *many_[2] = {};  // many_: both or none
+  int64_t many_from_ = 0;                      // rows of an expert
+  DeviceBuffer scalars_[2];
   ExpertFunction function_;
   bool gated_ = false;
 };
@@ -171,7 +179,8 @@ class DeviceExperts {
 // `tactics`: of the two projections; "": chosen. The same bits from call to call. Errors: usage, as run_experts;
 // runtime: a launch failed.
 Result<void> run_experts_on_device(const DeviceExperts& experts, const RoutedTokens& routed, ConstMatrix x, Matrix y,
-                         std::span<uint8_t> workspace, void* stream, std::span<const std::string_view> tactics = {});
+                                   std::span<uint8_t> workspace, void* stream,
+                                   std::span<const std::string_view> tactics = {});
 
 // f of one row: gate and up (or up alone) -> hidden, with one rounding. `projected` [2 I] or [I] of dtype, `out` [I] of
 // dtype.

@@ -1,10 +1,11 @@
-// Five launches: tokens sorted into tiles, the first projection (rows of x taken where they are), the function, the
-// second projection, the sums.
+// Up to five launches: tokens sorted into tiles, the first projection (rows of x taken where they are), the function,
+// the second projection, the sums. Few tokens are not sorted, and streaming kernels apply the function themselves.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/try.h"
 #include "gearshift/moe.h"
 #include "kernel/cuda/grouped.h"
 #include "kernel/output.h"
@@ -15,6 +16,8 @@ namespace gearshift {
 
 namespace {
 
+using Pairs = cuda::StreamFunction::Pairs;
+
 // Where nothing is known of the load: experts that have tokens, and rows of one of them, if each is as likely.
 struct ExpectedLoad {
   double busy = 0, rows = 0;
@@ -24,6 +27,10 @@ struct ExpectedLoad {
     rows = all / busy;
   }
 };
+
+// While nearly every entry has an expert of its own, its weights are read again for another entry of the same expert:
+// that costs less than sorting.
+constexpr double kRowsUnsorted = 1.15;
 
 cuda::RowFunction row_function(const ExpertFunction& f) {
   using Kind = cuda::RowFunction::Kind;
@@ -55,10 +62,11 @@ Result<void> check(const DeviceExperts& experts, const RoutedTokens& routed, con
     return refuse(experts, "y", fmt::format("{} x {}, stride {}", y.rows, y.cols, y.stride),
                   fmt::format("{} x {}", routed.tokens, experts.n()));
   for (int which = 0; which < 2; ++which) {
-    const std::vector<DType>& allowed = experts.kernel(which).contract.dtypes;
+    const Kernel& kernel = experts.kernel(which, routed.tokens, routed.top_k, x.dtype);
+    const std::vector<DType>& allowed = kernel.contract.dtypes;
     if (x.dtype != y.dtype || std::find(allowed.begin(), allowed.end(), x.dtype) == allowed.end())
       return refuse(experts, "x and y", fmt::format("{} and {}", name(x.dtype), name(y.dtype)),
-                    fmt::format("one type that {} takes", experts.kernel(which).name));
+                    fmt::format("one type that {} takes", kernel.name));
   }
   const int64_t bytes = experts.workspace_bytes(routed.tokens, routed.top_k, x.dtype);
   if (static_cast<int64_t>(workspace.size()) < bytes || reinterpret_cast<uintptr_t>(workspace.data()) % 64 != 0)
@@ -80,28 +88,56 @@ Result<DeviceExperts> DeviceExperts::make(const PreparedLayer& first, const Prep
   for (int which = 0; which < 2; ++which) {
     const PreparedLayer& layer = experts.layer(which);
     const LayerSpec& spec = layer.plan->layer;
-    experts.kernels_[which] = range_for(*layer.plan->decision, 1).kernel;
-    std::string reason = cuda::refuses_group(experts.kernel(which), layer.weights);
+    const Kernel& few = *range_for(*layer.plan->decision, 1).kernel;
+    std::string reason = cuda::refuses_group(few, layer.weights);
     if (experts.experts() > cuda::most_experts) reason = fmt::format("{} experts", experts.experts());
-    if (reason.empty() && layer.packed_for(experts.kernel(which)) == nullptr) reason = "weights that are not packed";
+    if (reason.empty() && layer.packed_for(few) == nullptr) reason = "weights that are not packed";
     if (!reason.empty())
       return ErrorInfo{ErrorCode::usage,
                        fmt::format("experts of layer {}", spec.name),
                        reason,
-                       "experts that one launch of a streaming kernel takes",
+                       "experts that one launch of a kernel takes",
                        {},
                        {}};
+    experts.few_[which] = &few;
+    const std::vector<cuda::ExpertScalars> scalars = cuda::expert_scalars(few, layer.weights);
+    const size_t bytes = scalars.size() * sizeof(cuda::ExpertScalars);
+    if (bytes > 0) {
+      GEARSHIFT_TRY(experts.scalars_[which], DeviceBuffer::allocate(bytes));
+      GEARSHIFT_CHECK(experts.scalars_[which].write(scalars.data(), bytes));
+    }
+    for (const PlannedRange& range : layer.plan->decision->ranges) {
+      if (!cuda::is_prefill_group(*range.kernel) || layer.packed_for(*range.kernel) == nullptr ||
+          range.kernel->activation != few.activation)
+        continue;
+      experts.many_[which] = range.kernel;
+      experts.many_from_ = std::max(experts.many_from_, range.m_min);
+      break;
+    }
   }
+  if (experts.many_[0] == nullptr || experts.many_[1] == nullptr) experts.many_[0] = experts.many_[1] = nullptr;
   return experts;
+}
+
+const Kernel& DeviceExperts::kernel(int which, int64_t tokens, int64_t top_k, DType dtype) const {
+  if (many_[0] == nullptr || ExpectedLoad(experts(), tokens * top_k).rows < static_cast<double>(many_from_))
+    return *few_[which];
+  // Its form for groups multiplies bf16 alone.
+  return dtype == DType::bf16 ? *many_[which] : *few_[which];
 }
 
 DeviceExpertStages DeviceExperts::stages(int64_t tokens, int64_t top_k, DType dtype, uint8_t* base) const {
   const int64_t entries = tokens * top_k, n1 = layers_[0]->plan->layer.n;
   DeviceExpertStages stages;
+  const double expected_rows = ExpectedLoad(experts(), entries).rows;
+  for (int which = 0; which < 2; ++which) {
+    stages.sorted = stages.sorted || expected_rows > kRowsUnsorted || scalars_[which].size() > 0 ||
+                    cuda::is_prefill_group(kernel(which, tokens, top_k, dtype));
+  }
   Carver carver(base);
   for (int32_t** list : {&stages.token, &stages.expert, &stages.place}) *list = carver.take<int32_t>(entries);
   stages.first = carver.take<int32_t>(experts() + 1);
-  const int64_t tile_tokens = cuda::group_tile_tokens(ExpectedLoad(experts(), entries).rows);
+  const int64_t tile_tokens = cuda::group_tile_tokens(kernel(0, tokens, top_k, dtype), expected_rows);
   stages.tiles = carver.take<uint8_t>(cuda::most_group_tiles(experts(), entries, tile_tokens) *
                                       static_cast<int64_t>(sizeof(cuda::GroupTile)));
   const auto matrix = [&](int64_t columns) {
@@ -109,13 +145,15 @@ DeviceExpertStages DeviceExperts::stages(int64_t tokens, int64_t top_k, DType dt
     uint8_t* data = carver.take<uint8_t>(entries * stride * bytes_of_element(dtype));
     return Matrix{data, dtype, entries, columns, stride};
   };
-  stages.projected = matrix(n1);
+  // Where the first launch applies the function, what it is applied to is never stored.
+  if (cuda::fused_pairs(kernel(0, tokens, top_k, dtype), layers_[0]->plan->layer, gated_) == Pairs::none)
+    stages.projected = matrix(n1);
   stages.activated = matrix(hidden());
   stages.outputs = matrix(n());
-  const int64_t rows[] = {tokens, entries};
   int64_t most = 0;
   for (int which = 0; which < 2; ++which)
-    most = std::max(most, cuda::grouped_workspace(kernel(which), layer(which).plan->layer, rows[which]));
+    most =
+        std::max(most, cuda::grouped_workspace(kernel(which, tokens, top_k, dtype), layer(which).plan->layer, entries));
   stages.workspace = carver.take<uint8_t>(most);
   stages.bytes = carver.used();
   return stages;
@@ -130,6 +168,11 @@ Result<void> run_experts_on_device(const DeviceExperts& experts, const RoutedTok
   const DeviceExpertStages stages = experts.stages(routed.tokens, routed.top_k, x.dtype, workspace.data());
   const ExpectedLoad load(experts.experts(), entries);
   const bool half = x.dtype == DType::f16;
+  const auto kernel_of = [&](int which) -> const Kernel& {
+    return experts.kernel(which, routed.tokens, routed.top_k, x.dtype);
+  };
+  const bool sorted = stages.sorted;
+  const Pairs pairs = cuda::fused_pairs(kernel_of(0), experts.layer(0).plan->layer, experts.gated());
 
   cuda::SortTokens sort;
   sort.experts = routed.experts;
@@ -141,27 +184,41 @@ Result<void> run_experts_on_device(const DeviceExperts& experts, const RoutedTok
   sort.place = stages.place;
   sort.first = stages.first;
   sort.tiles = reinterpret_cast<cuda::GroupTile*>(stages.tiles);
-  sort.tile_tokens = static_cast<int>(cuda::group_tile_tokens(load.rows));
+  sort.tile_tokens =
+      static_cast<int>(cuda::group_tile_tokens(experts.kernel(0, routed.tokens, routed.top_k, x.dtype), load.rows));
   sort.tile_count = static_cast<int>(cuda::most_group_tiles(experts.experts(), entries, sort.tile_tokens));
 
   const auto project = [&](int which) {
     const PreparedLayer& layer = experts.layer(which);
-    const Kernel& kernel = experts.kernel(which);
+    const Kernel& kernel = kernel_of(which);
     cuda::GroupedCall call;
     call.kernel = &kernel;
     call.experts = layer.weights;
     call.packed = layer.packed_for(kernel);
     const Matrix& in = stages.activated;
     call.x = which == 0 ? x : ConstMatrix{in.data, in.dtype, in.rows, in.cols, in.stride};
-    call.y = which == 0 ? stages.projected : stages.outputs;
-    call.group.tiles = sort.tiles;
-    call.group.count = sort.tile_count;
+    call.y = which == 1 ? stages.outputs : pairs == Pairs::none ? stages.projected : stages.activated;
+    if (which == 0) call.function = {pairs, row_function(experts.function())};
+    if (sorted) {
+      call.group.tiles = sort.tiles;
+      call.group.count = sort.tile_count;
+      call.chosen.source = which == 0 ? stages.token : nullptr;
+      call.chosen.expert = stages.expert;
+      call.chosen.count = sort.first + experts.experts();
+    } else {
+      call.group.experts = routed.experts;
+      call.group.expert_count = sort.expert_count;
+      call.group.count = sort.entries;
+    }
     call.group.expert_bytes = layer.expert_stride(*kernel.layout);
-    call.group.x_rows = which == 0 ? stages.token : nullptr;
+    call.rows = entries;
+    if (const DeviceBuffer& scalars = experts.activation_scalars(which); scalars.size() > 0)
+      call.chosen.scalars = reinterpret_cast<const cuda::ExpertScalars*>(scalars.data());
+    // The first projection lets no launch start before it has seen the tiles itself.
     call.group.ready = which == 1;
-    call.tile_tokens = sort.tile_tokens;
+    call.tile_tokens = sorted ? sort.tile_tokens : 1;
     // Those of experts with more tokens than a tile are counted as if all had the same.
-    call.busy_tiles = load.busy * std::ceil(load.rows / static_cast<double>(sort.tile_tokens));
+    call.busy_tiles = sorted ? load.busy * std::ceil(load.rows / static_cast<double>(sort.tile_tokens)) : sort.entries;
     call.workspace = {stages.workspace, static_cast<size_t>(workspace.data() + workspace.size() - stages.workspace)};
     call.stream = stream;
     if (!tactics.empty()) call.tactic = tactics[static_cast<size_t>(which)];
@@ -179,7 +236,7 @@ Result<void> run_experts_on_device(const DeviceExperts& experts, const RoutedTok
   apply.out_stride = stages.activated.stride;
   apply.hidden = experts.hidden();
   apply.rows = sort.entries;
-  apply.count = stages.first + experts.experts();
+  apply.count = sorted ? stages.first + experts.experts() : nullptr;
 
   cuda::CombineRows combine;
   combine.out = static_cast<const uint16_t*>(stages.outputs.data);
@@ -189,11 +246,14 @@ Result<void> run_experts_on_device(const DeviceExperts& experts, const RoutedTok
   combine.n = experts.n();
   combine.tokens = routed.tokens;
   combine.top_k = sort.top_k;
-  combine.place = stages.place;
+  combine.place = sorted ? stages.place : nullptr;
+  combine.experts = routed.experts;
+  combine.expert_count = sort.expert_count;
   combine.weights = routed.weights;
   combine.half = half;
 
-  if (cuda::sort_tokens(sort, stream) && project(0) && cuda::apply_function(apply, stream) && project(1) &&
+  if ((!sorted || cuda::sort_tokens(sort, stream)) && project(0) &&
+      (pairs != Pairs::none || cuda::apply_function(apply, stream)) && project(1) &&
       cuda::combine_rows(combine, stream))
     return {};
   return ErrorInfo{ErrorCode::runtime,

@@ -21,13 +21,15 @@ struct DeviceBlock {
   ExpertFunction function;
   MadeExperts first, second;
 
-  DeviceBlock(const Named& named, const Kernel& kernel, const BlockShape& s, const ExpertFunction& f, uint64_t seed)
+  // `many`: for experts with more than 16 rows; nullptr: `kernel` for all.
+  DeviceBlock(const Named& named, const Kernel& kernel, const BlockShape& s, const ExpertFunction& f, uint64_t seed,
+              const Kernel* many = nullptr)
       : shape(s),
         function(f),
         first(named, s.experts, first_rows(s), s.k, s, seed),
         second(named, s.experts, {s.n}, s.hidden, s, seed + 1) {
-    first.use_only(kernel);
-    second.use_only(kernel);
+    for (MadeExperts* projection : {&first, &second})
+      many == nullptr ? projection->use_only(kernel) : projection->use_both(kernel, 16, *many);
   }
   static std::vector<int64_t> first_rows(const BlockShape& s) {
     if (!s.gated) return {s.hidden};
@@ -106,6 +108,11 @@ class ExpertCall {
   uint8_t poison_ = 0;
 };
 
+// Which rows a call's stages have.
+struct StageRows {
+  std::vector<int64_t> token, expert, place;
+};
+
 double value(const Matrix& m, int64_t row, int64_t column) { return read(m.data, m.dtype, row * m.stride + column); }
 
 class DeviceExpertsTest : public ::testing::Test {
@@ -124,60 +131,100 @@ class DeviceExpertsTest : public ::testing::Test {
     return x;
   }
 
-  void expect_order(const MadeRouting& routing, int64_t experts, const DeviceExpertStages& stages) {
-    int32_t row = 0;
+  // Sorted rows as the device lists them, checked; else one row an entry.
+  StageRows expect_order(const MadeRouting& routing, int64_t experts, const DeviceExpertStages& stages) {
+    StageRows rows;
+    const auto here = [&](int32_t e) { return e >= 0 && e < experts; };
+    rows.place.assign(routing.experts.size(), -1);
+    if (!stages.sorted) {
+      for (size_t i = 0; i < routing.experts.size(); ++i) {
+        rows.token.push_back(static_cast<int64_t>(i) / routing.top_k);
+        rows.expert.push_back(here(routing.experts[i]) ? routing.experts[i] : -1);
+        if (here(routing.experts[i])) rows.place[i] = static_cast<int64_t>(i);
+      }
+      return rows;
+    }
+    int64_t wrong = 0;
     for (int64_t e = 0; e < experts; ++e) {
-      ASSERT_EQ(stages.first[e], row);
+      wrong += stages.first[e] != static_cast<int64_t>(rows.token.size()) ? 1 : 0;
       for (size_t i = 0; i < routing.experts.size(); ++i) {
         if (routing.experts[i] != e) continue;
-        ASSERT_EQ(stages.place[i], row);
-        ASSERT_EQ(stages.token[row], static_cast<int32_t>(static_cast<int64_t>(i) / routing.top_k));
-        ASSERT_EQ(stages.expert[row], e);
-        ++row;
+        const auto row = static_cast<int64_t>(rows.token.size());
+        rows.place[i] = row;
+        rows.token.push_back(static_cast<int64_t>(i) / routing.top_k);
+        rows.expert.push_back(e);
+        wrong += stages.place[i] != row || stages.token[row] != rows.token.back() || stages.expert[row] != e ? 1 : 0;
       }
     }
-    ASSERT_EQ(stages.first[experts], row);
-    for (size_t i = 0; i < routing.experts.size(); ++i) {
-      const bool homeless = routing.experts[i] < 0 || routing.experts[i] >= experts;
-      ASSERT_EQ(stages.place[i] < 0, homeless) << i;
-    }
+    wrong += stages.first[experts] != static_cast<int64_t>(rows.token.size()) ? 1 : 0;
+    for (size_t i = 0; i < routing.experts.size(); ++i)
+      wrong += !here(routing.experts[i]) && stages.place[i] != -1 ? 1 : 0;
+    EXPECT_EQ(wrong, 0) << "sorted rows";
+    return rows;
   }
 
-  void expect_projection(const PreparedLayer& layer, const Kernel& kernel, const DeviceExpertStages& stages,
-                         const ConstMatrix& in, const Matrix& out, const std::vector<int64_t>& in_row) {
+  // Float64 of a projection for all rows that there are, and what its kernel may be off by.
+  struct Expected {
+    std::vector<double> y, magnitude;  // [rows, n]
+  };
+  static Expected expected_of(const PreparedLayer& layer, const Kernel& kernel, const StageRows& rows,
+                              const ConstMatrix& in, const std::vector<int64_t>& in_row) {
+    const LayerSpec& spec = layer.plan->layer;
+    const auto n = static_cast<size_t>(spec.n);
+    Expected all;
+    all.y.resize(rows.token.size() * n);
+    all.magnitude.resize(all.y.size());
+    for (int64_t e = 0; e < spec.experts; ++e) {
+      std::vector<int64_t> which;
+      std::vector<size_t> to;
+      for (size_t r = 0; r < rows.expert.size(); ++r) {
+        if (rows.expert[r] != e) continue;
+        which.push_back(in_row[r]);
+        to.push_back(r);
+      }
+      if (which.empty()) continue;
+      std::vector<double> y(which.size() * n), magnitude(y.size());
+      reference_rows(layer.weights[static_cast<size_t>(e)], in, which, kernel.activation, y.data(), magnitude.data(),
+                     kHostThreads);
+      for (size_t i = 0; i < to.size(); ++i) {
+        std::copy_n(y.begin() + static_cast<int64_t>(i * n), n, all.y.begin() + static_cast<int64_t>(to[i] * n));
+        std::copy_n(magnitude.begin() + static_cast<int64_t>(i * n), n,
+                    all.magnitude.begin() + static_cast<int64_t>(to[i] * n));
+      }
+    }
+    return all;
+  }
+
+  void expect_projection(const PreparedLayer& layer, const Kernel& kernel, const StageRows& rows,
+                         const Expected& wanted, const Matrix& out) {
     const LayerSpec& spec = layer.plan->layer;
     int64_t wrong = 0;
-    for (int64_t e = 0; e < spec.experts; ++e) {
-      const int64_t begin = stages.first[e], rows = stages.first[e + 1] - begin;
-      if (rows == 0) continue;
-      const std::vector<int64_t> which(in_row.begin() + begin, in_row.begin() + begin + rows);
-      std::vector<double> wanted(static_cast<size_t>(rows * spec.n)), magnitude(wanted.size());
-      reference_rows(layer.weights[static_cast<size_t>(e)], in, which, kernel.activation, wanted.data(),
-                     magnitude.data(), kHostThreads);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t n = 0; n < spec.n; ++n) {
-          const auto i = static_cast<size_t>(r * spec.n + n);
-          const double found = value(out, begin + r, n);
-          if (within_bound(kernel, spec.k, magnitude[i], wanted[i], found, out.dtype) || ++wrong > 1) continue;
-          ADD_FAILURE() << kernel.name << ", expert " << e << ", row " << r << " of " << rows << ", column " << n
-                        << ": " << found << " instead of " << wanted[i];
-        }
+    for (size_t r = 0; r < rows.expert.size(); ++r) {
+      for (int64_t n = 0; n < spec.n && rows.expert[r] >= 0; ++n) {
+        const size_t i = r * static_cast<size_t>(spec.n) + static_cast<size_t>(n);
+        const double found = value(out, static_cast<int64_t>(r), n);
+        if (within_bound(kernel, spec.k, wanted.magnitude[i], wanted.y[i], found, out.dtype) || ++wrong > 1) continue;
+        ADD_FAILURE() << kernel.name << ", expert " << rows.expert[r] << ", row " << r << ", column " << n << ": "
+                      << found << " instead of " << wanted.y[i];
       }
     }
     EXPECT_EQ(wrong, 0);
   }
 
-  void expect_function(const DeviceBlock& made, const DeviceExpertStages& stages, int64_t rows) {
+  // The function of what was stored.
+  void expect_function(const DeviceBlock& made, const StageRows& rows, const DeviceExpertStages& stages) {
     const BlockShape& s = made.shape;
     const ExpertRowOrder order{s.gated, made.first.plan.layer.row_order == RowOrder::interleaved};
     GuardedMatrix wanted(DType::f32, 1, s.hidden, 0), projected(DType::f32, 1, stages.projected.cols, 0);
     int64_t wrong = 0;
-    for (int64_t r = 0; r < rows; ++r) {
+    for (size_t r = 0; r < rows.expert.size(); ++r) {
+      const auto row = static_cast<int64_t>(r);
+      if (rows.expert[r] < 0) continue;
       for (int64_t c = 0; c < stages.projected.cols; ++c)
-        projected.set(0, c, static_cast<float>(value(stages.projected, r, c)));
+        projected.set(0, c, static_cast<float>(value(stages.projected, row, c)));
       apply_function(made.function, order, DType::f32, projected.matrix().data, s.hidden, wanted.matrix().data);
       for (int64_t h = 0; h < s.hidden; ++h) {
-        const double reference = wanted.at(0, h), found = value(stages.activated, r, h);
+        const double reference = wanted.at(0, h), found = value(stages.activated, row, h);
         const double allowed = std::abs(reference) * (unit_roundoff(stages.activated.dtype) + 1e-5) + 0x1p-25;
         if (std::abs(found - reference) <= allowed || ++wrong > 1) continue;
         ADD_FAILURE() << "function, row " << r << ", column " << h << ": " << found << " instead of " << reference;
@@ -186,7 +233,42 @@ class DeviceExpertsTest : public ::testing::Test {
     EXPECT_EQ(wrong, 0);
   }
 
-  void expect_sums(const MadeRouting& routing, const DeviceExpertStages& stages, const ExpertCall& call, DType dtype) {
+  // The function of what was never stored: between its values where gate and up are off by as much as they may be.
+  void expect_fused(const DeviceBlock& made, const Kernel& kernel, const StageRows& rows, const Expected& projected,
+                    const DeviceExpertStages& stages) {
+    const BlockShape& s = made.shape;
+    const LayerSpec& spec = made.first.plan.layer;
+    const bool interleaved = spec.row_order == RowOrder::interleaved;
+    int64_t wrong = 0;
+    for (size_t r = 0; r < rows.expert.size(); ++r) {
+      for (int64_t h = 0; h < s.hidden && rows.expert[r] >= 0; ++h) {
+        const int64_t columns[] = {interleaved ? 2 * h : h, interleaved ? 2 * h + 1 : s.hidden + h};
+        double low = HUGE_VAL, high = -HUGE_VAL;
+        for (int corner = 0; corner < 9; ++corner) {
+          float in[2] = {}, out = 0;
+          for (int i = 0; i < (s.gated ? 2 : 1); ++i) {
+            const size_t at = r * static_cast<size_t>(spec.n) + static_cast<size_t>(columns[i]);
+            const double off = error_bound(kernel, spec.k, projected.magnitude[at], projected.y[at], DType::f32);
+            in[i] = static_cast<float>(projected.y[at] + off * ((i == 0 ? corner % 3 : corner / 3) - 1));
+          }
+          apply_function(made.function, {s.gated, true}, DType::f32, in, 1, &out);
+          low = std::min<double>(low, out);
+          high = std::max<double>(high, out);
+        }
+        const double found = value(stages.activated, static_cast<int64_t>(r), h);
+        const double rounding =
+            std::max(std::abs(low), std::abs(high)) * (unit_roundoff(stages.activated.dtype) + 1e-5) + (high - low) +
+            0x1p-25;
+        if ((found >= low - rounding && found <= high + rounding) || ++wrong > 1) continue;
+        ADD_FAILURE() << "function, row " << r << ", column " << h << ": " << found << " not within " << low << " .. "
+                      << high;
+      }
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+
+  void expect_sums(const MadeRouting& routing, const StageRows& rows, const DeviceExpertStages& stages,
+                   const ExpertCall& call, DType dtype) {
     const int64_t n = stages.outputs.cols;
     int64_t wrong = 0;
     for (int64_t t = 0; t < routing.tokens; ++t) {
@@ -194,9 +276,9 @@ class DeviceExpertsTest : public ::testing::Test {
         double sum = 0, magnitude = 0;
         for (int64_t s = 0; s < routing.top_k; ++s) {
           const auto entry = static_cast<size_t>(t * routing.top_k + s);
-          if (stages.place[entry] < 0) continue;
+          if (rows.place[entry] < 0) continue;
           const double product =
-              static_cast<double>(routing.weights[entry]) * value(stages.outputs, stages.place[entry], c);
+              static_cast<double>(routing.weights[entry]) * value(stages.outputs, rows.place[entry], c);
           sum += product;
           magnitude += std::abs(product);
         }
@@ -220,17 +302,24 @@ class DeviceExpertsTest : public ::testing::Test {
     call.read();
     if (HasFatalFailure()) return;
     const DeviceExpertStages stages = call.stages();
-    expect_order(routing, made.shape.experts, stages);
-    if (HasFatalFailure()) return;
-    const int64_t rows = stages.first[made.shape.experts];
-    std::vector<int64_t> tokens_of(stages.token, stages.token + rows), own(static_cast<size_t>(rows));
+    const StageRows rows = expect_order(routing, made.shape.experts, stages);
+    std::vector<int64_t> own(rows.token.size());
     for (size_t i = 0; i < own.size(); ++i) own[i] = static_cast<int64_t>(i);
-    expect_projection(made.first.prepared, experts.kernel(0), stages, x.const_matrix(), stages.projected, tokens_of);
-    expect_function(made, stages, rows);
+    const auto kernel = [&](int which) -> const Kernel& {
+      return experts.kernel(which, routing.tokens, routing.top_k, dtype);
+    };
+    const PreparedLayer &first = made.first.prepared, &second = made.second.prepared;
+    const Expected projected = expected_of(first, kernel(0), rows, x.const_matrix(), rows.token);
+    if (stages.projected.data == nullptr) {
+      expect_fused(made, kernel(0), rows, projected, stages);
+    } else {
+      expect_projection(first, kernel(0), rows, projected, stages.projected);
+      expect_function(made, rows, stages);
+    }
     const Matrix& in = stages.activated;
-    expect_projection(made.second.prepared, experts.kernel(1), stages, {in.data, in.dtype, in.rows, in.cols, in.stride},
-                      stages.outputs, own);
-    expect_sums(routing, stages, call, dtype);
+    const ConstMatrix activated{in.data, in.dtype, in.rows, in.cols, in.stride};
+    expect_projection(second, kernel(1), rows, expected_of(second, kernel(1), rows, activated, own), stages.outputs);
+    expect_sums(routing, rows, stages, call, dtype);
     // Again, in memory that holds something else.
     ExpertCall again(experts, routing, x, 0x3C);
     ASSERT_TRUE(again.queue(nullptr, tactics).ok());
@@ -250,12 +339,15 @@ struct Stored {
   ExpertFunction function = kSilu;
 };
 std::vector<Stored> stored_experts() {
-  BlockShape usual{6, 256, 384, 272}, biased = usual, gpt_oss{5, 2880, 192, 96}, plain = usual;
+  BlockShape usual{6, 256, 384, 272}, biased = usual, gpt_oss{5, 2880, 192, 96}, plain = usual, stack = usual;
   biased.bias = true;
   gpt_oss.bias = gpt_oss.interleaved = gpt_oss.stacked = true;
   plain.gated = false;
+  stack.stacked = true;  // one part, so that only experts differ in the scales of their activations
   return {{"nvfp4 weight only", &sm80_nvfp4_w4a16_stream, usual},
           {"nvfp4 modelopt", &sm80_nvfp4_w4a16_stream, plain, {Kind::relu2, 1, 0, 0}},
+          {"nvfp4 compressed-tensors", &sm80_nvfp4_w4a4_stream, stack},
+          {"fp8 static", &sm80_fp8_w8a8_stream, stack},
           {"mxfp4 weight only", &sm80_mxfp4_stream, gpt_oss, kClamped},
           {"mxfp4", &sm80_mxfp4_stream, usual},
           {"int4 packed", &sm80_int4_w4a16_stream, usual},
@@ -273,6 +365,8 @@ TEST_F(DeviceExpertsTest, EveryFamily) {
     SCOPED_TRACE(s.scheme);
     const DeviceBlock made(scheme_called(s.scheme), *s.kernel, s.shape, s.function, random_());
     for (const DType dtype : {DType::bf16, DType::f16}) {
+      // Some groups of INT4 are multiplied in bf16 alone.
+      if (refuses(*s.kernel, made.first.plan.layer, gpu(), dtype)) continue;
       for (const int64_t tokens : {1, 7, 70}) {
         for (const Load load : {Load::uniform, Load::skewed, Load::one_expert}) {
           expect_block(made, made_routing(tokens, 2, s.shape.experts, load, random_), dtype);
@@ -283,6 +377,34 @@ TEST_F(DeviceExpertsTest, EveryFamily) {
     }
   }
   std::cout << ran << " expert blocks\n";
+}
+
+// Many rows of each expert: tiles of up to 256 tokens, rows that are no multiple of a tile, loads of every kind.
+TEST_F(DeviceExpertsTest, ManyRowsOfEachExpert) {
+  if (gpu().arch != "sm_90") GTEST_SKIP() << "the prefill kernels are Hopper's";
+  struct Many {
+    Stored stored;
+    const Kernel* many;
+  };
+  BlockShape usual{6, 256, 384, 272}, gpt_oss{5, 2880, 192, 96}, stack = usual;
+  gpt_oss.bias = gpt_oss.interleaved = gpt_oss.stacked = true;
+  stack.stacked = true;
+  const Many formats[] = {{{"nvfp4 weight only", &sm80_nvfp4_w4a16_stream, usual}, &sm90_nvfp4_w4a16_prefill},
+                          {{"nvfp4 compressed-tensors", &sm80_nvfp4_w4a4_stream, stack}, &sm90_nvfp4_w4a4_prefill},
+                          {{"mxfp4 weight only", &sm80_mxfp4_stream, gpt_oss, kClamped}, &sm90_mxfp4_prefill},
+                          {{"int4 packed", &sm80_int4_w4a16_stream, usual}, &sm90_int4_w4a16_prefill},
+                          {{"awq", &sm80_int4_w4a16_stream, usual}, &sm90_int4_w4a16_prefill}};
+  for (const auto& [s, many] : formats) {
+    SCOPED_TRACE(s.scheme);
+    const DeviceBlock made(scheme_called(s.scheme), *s.kernel, s.shape, s.function, random_(), many);
+    for (const int64_t tokens : {60, 150, 333, 700}) {
+      ASSERT_EQ(&made.experts().kernel(0, tokens, 2, DType::bf16), many);
+      for (const Load load : {Load::uniform, Load::skewed, Load::one_expert, Load::first_half}) {
+        expect_block(made, made_routing(tokens, 2, s.shape.experts, load, random_), DType::bf16);
+        if (HasFailure()) return;
+      }
+    }
+  }
 }
 
 // Experts 8 to 512, top-k 1 to 10, loads of every kind, up to many more entries than one block sorts.
@@ -308,8 +430,8 @@ TEST_F(DeviceExpertsTest, EveryLoad) {
 TEST_F(DeviceExpertsTest, ExpertsThatAreNotHere) {
   const BlockShape shape{8, 128, 64, 64};
   const DeviceBlock made(scheme_called("nvfp4 weight only"), sm80_nvfp4_w4a16_stream, shape, kSilu, random_());
-  for (const int64_t tokens : {1, 40, 700}) {
-    MadeRouting routing = made_routing(tokens, 4, 8, Load::uniform, random_);
+  for (const auto& [tokens, top_k] : {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {1, 4}, {40, 4}, {700, 4}}) {
+    MadeRouting routing = made_routing(tokens, top_k, 8, Load::uniform, random_);
     for (size_t i = 0; i < routing.experts.size(); ++i) {
       if (i % 3 == 0) routing.experts[i] = i % 2 == 0 ? -1 : 8;
     }
@@ -329,17 +451,20 @@ TEST_F(DeviceExpertsTest, EveryTactic) {
     for (const std::string_view tactic : cuda::grouped_tactics(*s.kernel)) {
       // Tiles are of 8 tokens for loads that need no more.
       const int64_t tokens = tactic.substr(0, 2) == "t1" ? 9 : 60;
-      const std::string_view both[] = {tactic, tactic};
+      std::string_view both[] = {tactic, tactic};
       const MadeRouting routing = made_routing(tokens, 2, shape.experts, Load::uniform, random_);
       const DeviceExperts experts = made.experts();
       GuardedMatrix x = made_x(tokens, shape.k, DType::bf16);
-      if (!ExpertCall(experts, routing, x, 0).queue(nullptr, both).ok()) continue;
+      const auto runs = [&] { return ExpertCall(experts, routing, x, 0).queue(nullptr, both).ok(); };
+      // Blocks of an odd number of slabs cannot pair gate and up.
+      if (!runs()) both[0] = "";
+      if (!runs()) continue;
       SCOPED_TRACE(tactic);
       expect_block(made, routing, DType::bf16, both);
       if (HasFailure()) return;
       ++ran;
     }
-    EXPECT_GE(ran, 4);
+    EXPECT_GE(ran, 2);
   }
 }
 

@@ -68,6 +68,13 @@ class MadeExperts {
     decision->ranges.push_back({1, 0, &kernel, "static", ""});
     use(std::move(decision));
   }
+  // One kernel for up to `few_rows` rows of an expert, another one above.
+  void use_both(const Kernel& few, int64_t few_rows, const Kernel& many) {
+    auto decision = std::make_shared<Decision>();
+    decision->ranges.push_back({1, few_rows, &few, "static", ""});
+    decision->ranges.push_back({few_rows + 1, 0, &many, "static", ""});
+    use(std::move(decision));
+  }
 
  private:
   void use(std::shared_ptr<const Decision> decision) {

@@ -94,7 +94,8 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
   const bool aligned =
       reinterpret_cast<uintptr_t>(x) % 16 == 0 && args.x.stride * bytes % 16 == 0 && layer.k * bytes % 16 == 0;
   out = {};
-  if (!quantized && pre_scale == nullptr && gather == nullptr && args.x.dtype == needs.element && aligned) {
+  if (!quantized && pre_scale == nullptr && gather == nullptr && needs.chosen.source == nullptr &&
+      args.x.dtype == needs.element && aligned) {
     out.data = x;
     out.stride = args.x.stride;
     return true;
@@ -109,6 +110,7 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
   p.stride = args.x.stride;
   p.pre_scale = pre_scale;
   p.gather = gather;
+  p.chosen = needs.chosen;
   p.out = carved.values;
   p.out_dtype = needs.element;
   p.columns = needs.columns;
@@ -144,6 +146,7 @@ bool make_operand(const RunArgs& args, const OperandNeeds& needs, size_t part, i
     const bool codes = needs.element == DType::u8;
     if (by_token(p.recipe) || p.amax != nullptr || (codes && by_tensor(p.recipe)))
       out.token_factor = p.token_factor = carved.token_factor;
+    if (needs.chosen.scalars != nullptr) out.token_factor = p.token_factor = carved.token_factor;
     if (out.token_factor != nullptr) out.factor = 1;  // a stored factor is then every token's
     if (codes && (p.recipe == XRecipe::int8_token_asymmetric || p.recipe == XRecipe::int8_tensor))
       out.zero_points = p.zero_points = carved.zero_points;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gearshift/kernel.h"
+#include "kernel/cuda/stage/prepare_x.h"
 
 namespace gearshift::cuda {
 
@@ -19,8 +20,9 @@ struct OperandNeeds {
   DType element = DType::bf16;  // bf16, f16 or f32: values that it holds exactly; u8: codes of a quantized x
   int64_t columns = 0;          // at least K; beyond K zeros (of a copy)
   GroupScales group_scales = GroupScales::in_values;
-  int64_t group = 0;      // columns per scale, where group_scales says so
-  bool row_sums = false;  // int8 codes: also their sums
+  int64_t group = 0;       // columns per scale, where group_scales says so
+  bool row_sums = false;   // int8 codes: also their sums
+  ChosenRows chosen = {};  // where rows are not those of x one by one
 };
 
 struct Operand {

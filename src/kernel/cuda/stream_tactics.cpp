@@ -63,7 +63,7 @@ StreamChoice choose_stream_tactic(StreamTactics tactics, int64_t slabs, int64_t 
 }
 
 int choose_stream_group_tactic(StreamTactics tactics, double busy, int64_t slabs, int64_t units, int64_t m,
-                               int unit_bytes, bool rare, const StreamDevice& device) {
+                               int unit_bytes, bool rare, bool paired, const StreamDevice& device) {
   // Of a block, in units: until its first weights are there, and from its last ones to the end.
   constexpr double kBlockStart = 16, kShareOfX = 0.25;
   int best = -1;
@@ -71,6 +71,7 @@ int choose_stream_group_tactic(StreamTactics tactics, double busy, int64_t slabs
   for (size_t i = 0; i < tactics.size(); ++i) {
     const StreamTactic& t = tactics[i];
     if (t.token_tiles != (m <= 8 ? 1 : 2) || !stream_fits(t, unit_bytes, slabs, m, device, rare)) continue;
+    if (paired && t.slabs % 2 != 0) continue;
     const int shared = stream_shared_bytes(t, unit_bytes) + 1024;
     const int fitting = std::max(1, std::min(t.occupancy, device.shared_bytes_per_multiprocessor / shared));
     const double blocks = busy * static_cast<double>(divided_up(slabs, t.slabs));

@@ -109,9 +109,9 @@ using StreamTactics = std::span<const StreamTactic>;
 // `everywhere`.
 StreamChoice choose_stream_tactic(StreamTactics tactics, int64_t slabs, int64_t units_along_k, int64_t m,
                                   int unit_bytes, bool rare, const StreamDevice& device);
-// The same among those of groups, of whose tiles `busy` have tokens.
+// The same among those of groups, of whose tiles `busy` have tokens. Paired: blocks with an even number of slabs.
 int choose_stream_group_tactic(StreamTactics tactics, double busy, int64_t slabs, int64_t units_along_k, int64_t m,
-                               int unit_bytes, bool rare, const StreamDevice& device);
+                               int unit_bytes, bool rare, bool paired, const StreamDevice& device);
 // By name; -1 for an unknown one.
 StreamChoice find_stream_tactic(StreamTactics tactics, std::string_view name);
 std::vector<std::string_view> stream_tactic_names(StreamTactics tactics);

@@ -1,8 +1,10 @@
 #include <cuda_runtime.h>
 
-#include "kernel/cuda/stage/dependent_launch.h"
+#include "device/cuda.h"
 #include "kernel/cuda/stage/expert_rows.h"
+#include "kernel/cuda/stage/launch.cuh"
 #include "kernel/cuda/stage/ptx.cuh"
+#include "kernel/cuda/stage/row_function.cuh"
 
 namespace gearshift::cuda {
 
@@ -10,14 +12,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kColumns = 8;  // of a thread: 16 bytes
-
-__device__ float value_of(const RowFunction& f, float v) {
-  using Kind = RowFunction::Kind;
-  if (f.kind == Kind::silu) return v / (1.0f + expf(-f.alpha * v));
-  if (f.kind == Kind::gelu) return 0.5f * v * erfcf(v * -0.70710678118654752f);
-  if (f.kind == Kind::gelu_tanh) return v / (1.0f + expf(-1.59576912160573071f * (v + 0.044715f * v * v * v)));
-  return v < 0 ? 0.0f : v * v;
-}
+constexpr int kSlots = 4;    // of a token, added up together
 
 template <bool Half>
 __device__ float value_of_code(uint16_t code) {
@@ -59,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) function_kernel(const ApplyFunction 
   wait_for_previous_launch();
   let_next_launch_start();  // only now: what starts then may read what stands before this launch
   const int64_t row = blockIdx.x, at = (static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kColumns;
-  if (row >= __ldcg(call.count) || at >= call.hidden) return;
+  if ((call.count != nullptr && row >= __ldcg(call.count)) || at >= call.hidden) return;
   const uint16_t* from = call.projected + row * call.projected_stride;
   const int64_t columns = call.gated ? 2 * call.hidden : call.hidden;
   uint16_t gates[kColumns], ups[kColumns], out[kColumns];
@@ -78,20 +73,20 @@ __global__ void __launch_bounds__(kThreads) function_kernel(const ApplyFunction 
     load_codes(from, at, call.hidden, gates);
     if (call.gated) load_codes(from + call.hidden, at, call.hidden, ups);
   }
-  const float limit = call.function.limit;
 #pragma unroll
   for (int i = 0; i < kColumns; i++) {
-    float gate = value_of_code<Half>(gates[i]);
-    if (limit > 0 && gate > limit) gate = limit;
-    float value = value_of(call.function, gate);
-    if (call.gated) {
-      float up = value_of_code<Half>(ups[i]);
-      if (limit > 0) up = up > limit ? limit : up < -limit ? -limit : up;
-      value *= up + call.function.up_offset;
-    }
-    out[i] = code_of<Half>(value);
+    const float gate = value_of_code<Half>(gates[i]);
+    out[i] = code_of<Half>(call.gated ? gated_value(call.function, gate, value_of_code<Half>(ups[i]))
+                                      : alone_value(call.function, gate));
   }
   store_codes(call.out + row * call.out_stride, at, call.hidden, out);
+}
+
+// -1: nothing to add.
+__device__ int64_t place_of(const CombineRows& call, int64_t entry) {
+  if (call.place != nullptr) return __ldcg(call.place + entry);
+  const auto expert = static_cast<uint32_t>(__ldcg(call.experts + entry));
+  return expert < static_cast<uint32_t>(call.expert_count) ? entry : -1;
 }
 
 template <bool Half>
@@ -101,14 +96,27 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(const CombineRows cal
   const int64_t token = blockIdx.x, at = (static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x) * kColumns;
   if (at >= call.n) return;
   float sums[kColumns] = {};
-  for (int slot = 0; slot < call.top_k; slot++) {
-    const int32_t place = __ldcg(call.place + token * call.top_k + slot);
-    if (place < 0) continue;
-    const float weight = call.weights[token * call.top_k + slot];
-    uint16_t codes[kColumns];
-    load_codes(call.out + place * call.out_stride, at, call.n, codes);
+  for (int slot0 = 0; slot0 < call.top_k; slot0 += kSlots) {
+    // Loads of some slots together: one after the other they would take longer than everything else.
+    int64_t places[kSlots];
+    float weights[kSlots];
+    uint16_t codes[kSlots][kColumns];
 #pragma unroll
-    for (int i = 0; i < kColumns; i++) sums[i] += weight * value_of_code<Half>(codes[i]);
+    for (int i = 0; i < kSlots; i++) {
+      places[i] = slot0 + i < call.top_k ? place_of(call, token * call.top_k + slot0 + i) : -1;
+      weights[i] = slot0 + i < call.top_k ? call.weights[token * call.top_k + slot0 + i] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < kSlots; i++) {
+      if (places[i] >= 0) load_codes(call.out + places[i] * call.out_stride, at, call.n, codes[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kSlots; i++) {
+#pragma unroll
+      for (int j = 0; j < kColumns; j++) {
+        if (places[i] >= 0) sums[j] += weights[i] * value_of_code<Half>(codes[i][j]);
+      }
+    }
   }
   uint16_t codes[kColumns];
 #pragma unroll
@@ -124,13 +132,13 @@ dim3 blocks_for(int64_t columns, int64_t rows) {
 }  // namespace
 
 bool apply_function(const ApplyFunction& call, void* stream) {
-  return launch_dependent(call.half ? function_kernel<true> : function_kernel<false>,
-                          blocks_for(call.hidden, call.rows), kThreads, stream, call);
+  return launch_early(call.half ? function_kernel<true> : function_kernel<false>, blocks_for(call.hidden, call.rows),
+                      kThreads, call, limits().major >= 9, static_cast<cudaStream_t>(stream));
 }
 
 bool combine_rows(const CombineRows& call, void* stream) {
-  return launch_dependent(call.half ? combine_kernel<true> : combine_kernel<false>, blocks_for(call.n, call.tokens),
-                          kThreads, stream, call);
+  return launch_early(call.half ? combine_kernel<true> : combine_kernel<false>, blocks_for(call.n, call.tokens),
+                      kThreads, call, limits().major >= 9, static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace gearshift::cuda

@@ -3,14 +3,9 @@
 
 #include <cstdint>
 
-namespace gearshift::cuda {
+#include "kernel/cuda/stage/row_function.h"
 
-// Between gate and up: clamped where `limit` is not 0, the gate from above, up from both sides.
-struct RowFunction {
-  enum class Kind : uint8_t { silu, gelu, gelu_tanh, relu2 };
-  Kind kind = Kind::silu;
-  float alpha = 1, limit = 0, up_offset = 0;
-};
+namespace gearshift::cuda {
 
 // out[row, i] = f(gate) * (up + offset), or f(up) alone; one rounding. Elements are bf16, or fp16 where `half`.
 struct ApplyFunction {
@@ -20,7 +15,7 @@ struct ApplyFunction {
   uint16_t* out = nullptr;              // [rows, hidden]
   int64_t projected_stride = 0, out_stride = 0, hidden = 0;
   int rows = 0;
-  const int32_t* count = nullptr;  // how many of the rows there are; on the device
+  const int32_t* count = nullptr;  // how many of the rows there are, on the device; nullptr: all
 };
 bool apply_function(const ApplyFunction& call, void* stream);
 
@@ -31,7 +26,9 @@ struct CombineRows {
   int64_t out_stride = 0, y_stride = 0, n = 0;
   int64_t tokens = 0;
   int top_k = 1;
-  const int32_t* place = nullptr;  // [tokens * top_k]; -1: nothing to add
+  const int32_t* place = nullptr;    // [tokens * top_k]; -1: nothing to add; nullptr: entries stand in their own order,
+  const int32_t* experts = nullptr;  // and there is nothing to add for those of none of `expert_count` experts
+  int expert_count = 0;
   const float* weights = nullptr;  // [tokens * top_k]
   bool half = false;
 };

@@ -13,11 +13,15 @@ struct alignas(16) GroupTile {
 
 // What of a launch depends on the tile.
 struct GroupedTiles {
-  const GroupTile* tiles = nullptr;  // nullptr: one matrix and all rows of x
-  int count = 0;                     // as many as there can be
-  int64_t expert_bytes = 0;          // from one expert's packed weights to the next one's
-  const int32_t* x_rows = nullptr;   // [sorted row]: which row of x it is; nullptr: the same
-  // The list was complete before the launch before this one began to write: it may be read before that one ends.
+  const GroupTile* tiles = nullptr;
+  // Without a list: every entry of a router's choice is a tile of its own, its row of x that of its token (which
+  // x_rows would say), its own sorted row. For few entries that costs less than sorting them.
+  const int32_t* experts = nullptr;
+  int expert_count = 0, x_divisor = 1;
+  int count = 0;                    // as many as there can be; 0: one matrix and all rows of x
+  int64_t expert_bytes = 0;         // from one expert's packed weights to the next one's
+  const int32_t* x_rows = nullptr;  // [sorted row]: which row of x it is; nullptr: the same
+  // The tiles were complete before the launch before this one let any start: they may be read before that one ends.
   bool ready = false;
 };
 

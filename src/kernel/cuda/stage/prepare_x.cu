@@ -206,10 +206,28 @@ __device__ void store_row_sum(const PrepareX& p, int64_t row, int32_t sum) {
 
 // ---- kernels ----
 
+// Points p at the row of x that this one is made from, and at its expert's scalars. False: there is no such row.
+template <DType Type>
+__device__ bool choose_row(PrepareX& p, int64_t row) {
+  if (row >= __ldcg(p.chosen.count)) return false;
+  if (p.chosen.source != nullptr) {
+    constexpr int64_t bytes = Type == DType::f32 ? 4 : 2;
+    p.x = static_cast<const uint8_t*>(p.x) + (__ldcg(p.chosen.source + row) - row) * p.stride * bytes;
+  }
+  if (p.chosen.scalars == nullptr) return true;
+  const ExpertScalars own = p.chosen.scalars[__ldcg(p.chosen.expert + row)];
+  p.global = own.global;
+  p.scale = own.scale;
+  p.zero_point = own.zero_point;
+  return true;
+}
+
 template <DType Type, class Out, Quantizer Q>
-__global__ void __launch_bounds__(kThreads) prepare_kernel(const PrepareX p) {
+__global__ void __launch_bounds__(kThreads) prepare_kernel(const PrepareX given) {
   let_next_launch_start();
   wait_for_previous_launch();
+  PrepareX p = given;
+  if (p.chosen.count != nullptr && !choose_row<Type>(p, blockIdx.x)) return;
   constexpr bool codes = sizeof(Out) == 1;
   const int64_t row = blockIdx.x;
   RowScale scale;
@@ -222,7 +240,12 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(const PrepareX p) {
     scale = scale_of_tensor<Q>(p);
   }
   if (threadIdx.x == 0 && blockIdx.y == 0) {
-    if (p.token_factor != nullptr) p.token_factor[row] = scale.scale > 0 ? scale.scale : 0;
+    if (p.token_factor != nullptr) {
+      const bool of_expert = p.chosen.scalars != nullptr;
+      p.token_factor[row] = of_expert         ? p.chosen.scalars[__ldcg(p.chosen.expert + row)].factor
+                            : scale.scale > 0 ? scale.scale
+                                              : 0;
+    }
     if (p.zero_points != nullptr) p.zero_points[row] = scale.zero_point;
   }
 

@@ -34,13 +34,28 @@ enum class ScaleOrder : uint8_t {
   tiles_128x4
 };
 
+// What an expert's checkpoint says of its activations.
+struct ExpertScalars {
+  float global = 1, scale = 0;  // as in PrepareX
+  int32_t zero_point = 0;
+  float factor = 1;  // of its results
+};
+// Rows that a router chose, sorted by expert.
+struct ChosenRows {
+  const int32_t* count = nullptr;          // how many of the rows there are; nullptr: all, and none of the below
+  const int32_t* source = nullptr;         // [rows]: which row of x; nullptr: its own
+  const int32_t* expert = nullptr;         // [rows]
+  const ExpertScalars* scalars = nullptr;  // [experts]; nullptr: all experts have those of PrepareX
+};
+
 struct PrepareX {
   // x[rows, k], bf16 or f16
   const void* x = nullptr;
   DType dtype = DType::bf16;
   int64_t rows = 0, k = 0, stride = 0;
   const float* pre_scale = nullptr;  // [K]; nullptr: none
-  const int32_t* gather = nullptr;   // [K]: which column of x (and of the pre-scale) comes here; nullptr: its own
+  ChosenRows chosen = {};
+  const int32_t* gather = nullptr;  // [K]: which column of x (and of the pre-scale) comes here; nullptr: its own
   // out[rows, columns >= k]; columns past k become 0. bf16, f16 or f32 values; or u8: codes, a byte each (of four bits:
   // two in a byte, the even column low). columns a multiple of 8.
   void* out = nullptr;

@@ -2,7 +2,8 @@
 // up by atomics, so that equal choices give equal orders.
 #include <cuda_runtime.h>
 
-#include "kernel/cuda/stage/dependent_launch.h"
+#include "device/cuda.h"
+#include "kernel/cuda/stage/launch.cuh"
 #include "kernel/cuda/stage/ptx.cuh"
 #include "kernel/cuda/stage/sort_tokens.h"
 
@@ -120,10 +121,12 @@ __global__ void __launch_bounds__(kThreads) make_tiles_alone(const SortTokens s)
 }  // namespace
 
 bool sort_tokens(const SortTokens& call, void* stream) {
-  if (call.entries <= kEntriesOfABlock) return launch_dependent(sort_in_a_block, dim3(1), kThreads, stream, call);
+  const bool early = limits().major >= 9;
+  const auto queue = static_cast<cudaStream_t>(stream);
+  if (call.entries <= kEntriesOfABlock) return launch_early(sort_in_a_block, dim3(1), kThreads, call, early, queue);
   const auto blocks = static_cast<unsigned>((call.expert_count + kWarps - 1) / kWarps);
-  return launch_dependent(sort_in_blocks, dim3(blocks), kThreads, stream, call) &&
-         launch_dependent(make_tiles_alone, dim3(1), kThreads, stream, call);
+  return launch_early(sort_in_blocks, dim3(blocks), kThreads, call, early, queue) &&
+         launch_early(make_tiles_alone, dim3(1), kThreads, call, early, queue);
 }
 
 }  // namespace gearshift::cuda

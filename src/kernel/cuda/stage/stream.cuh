@@ -17,6 +17,8 @@
 
 #include "kernel/cuda/stage/decode_rows.cuh"
 #include "kernel/cuda/stage/decode_unit.cuh"
+#include "kernel/cuda/stage/group_tiles.cuh"
+#include "kernel/cuda/stage/row_function.cuh"
 #include "kernel/cuda/stage/stream_call.h"
 #include "kernel/cuda/stream_tactics.h"
 
@@ -32,24 +34,42 @@ constexpr const StreamTactic& stream_tactic(int index) {
 
 // ---- where weights come from: a warp's own units, copied by all its lanes ----
 
+// Where slab s of a block begins behind its first one, in elements of `step` a slab: side by side or, where gates and
+// up are paired, slabs of both in turn.
+template <bool Grouped>
+struct SlabSteps {
+  size_t step, of_pair, of_odd;
+  SlabSteps() = default;
+  __device__ __forceinline__ SlabSteps(const StreamCall& call, size_t slab_step) : step(slab_step) {
+    if constexpr (Grouped) {
+      const bool paired = call.function.pairs == StreamFunction::Pairs::slabs;
+      of_pair = paired ? step : 2 * step;
+      of_odd = paired ? call.rows / 32 * step : step;
+    }
+  }
+  __device__ __forceinline__ size_t at(int s) const {
+    return Grouped ? (s >> 1) * of_pair + (s & 1) * of_odd : s * step;
+  }
+};
+
 // Units that lie side by side along K, slab after slab (kernel/layout/rows16.h).
-template <class Unit, int Warps>
+template <class Unit, int Warps, bool Grouped>
 struct UnitSource {
   static constexpr size_t chunk_step = static_cast<size_t>(Warps) * Unit::bytes;
   const uint8_t* w;
-  size_t slab_step;
+  SlabSteps<Grouped> slabs;
   bool has_scales;
   int lane;
 
   __device__ __forceinline__ UnitSource(const StreamCall& call, int row0, int unit, int lane) : lane(lane) {
-    slab_step = static_cast<size_t>(call.units_along_k) * Unit::bytes;
-    w = call.units + row0 / 16 * slab_step + static_cast<size_t>(unit) * Unit::bytes + lane * 16;
+    slabs = {call, static_cast<size_t>(call.units_along_k) * Unit::bytes};
+    w = call.units + row0 / 16 * slabs.step + static_cast<size_t>(unit) * Unit::bytes + lane * 16;
     has_scales = lane < Unit::scale_bytes / 16;
   }
   // The unit of slab s, `ahead` chunks from here.
   __device__ __forceinline__ void copy(uint32_t slot, int ahead, int s, bool on) const {
     if (!on) return;
-    const uint8_t* from = w + ahead * chunk_step + s * slab_step;
+    const uint8_t* from = w + ahead * chunk_step + slabs.at(s);
     const uint32_t to = slot + lane * 16;
     copy_async(to, from);
     copy_async(to + 512, from + 512);
@@ -59,11 +79,11 @@ struct UnitSource {
 };
 
 // Tiles cut from row-major codes (stage/decode_rows.cuh); zeros where a row has ended.
-template <class Unit, int Warps>
+template <class Unit, int Warps, bool Grouped>
 struct TileSource {
   const uint8_t *w, *scales, *none;
   uint32_t row_offset[4];
-  size_t slab_step, scale_slab_step;
+  SlabSteps<Grouped> slabs, scale_slabs;
   int left;  // bytes of the row from this lane's first on
   uint32_t to;
   bool has_scales;
@@ -74,27 +94,27 @@ struct TileSource {
     w = call.units + static_cast<size_t>(row0) * call.row_bytes + unit * 128 + piece * 16;
 #pragma unroll
     for (int i = 0; i < 4; i++) row_offset[i] = static_cast<uint32_t>(min(row + 4 * i, last) * call.row_bytes);
-    slab_step = static_cast<size_t>(16) * call.row_bytes;
+    slabs = {call, static_cast<size_t>(16) * call.row_bytes};
     left = static_cast<int>(call.row_bytes) - unit * 128 - piece * 16;
     to = row * 128 + (piece ^ row_swizzle(row)) * 16;
     has_scales = Unit::groups > 0 && lane < 16;
     if constexpr (Unit::groups > 0) {
       const int scale_row = row0 + min(lane & 15, last) * call.scale_row_step;
       scales = call.scales + static_cast<size_t>(scale_row) * call.scale_row_bytes + unit * 4;
-      scale_slab_step = static_cast<size_t>(16) * call.scale_row_bytes;
+      scale_slabs = {call, static_cast<size_t>(16) * call.scale_row_bytes};
       if (has_scales) scale_to = row_tile_bytes + lane * 4;
     }
   }
   uint32_t scale_to = 0;
   __device__ __forceinline__ void copy(uint32_t slot, int ahead, int s, bool on) const {
     if (!on) return;
-    const uint8_t* from = w + ahead * Warps * 128 + s * slab_step;
+    const uint8_t* from = w + ahead * Warps * 128 + slabs.at(s);
     const bool real = left > ahead * Warps * 128;
     if (!real) from = none;
 #pragma unroll
     for (int i = 0; i < 4; i++) copy_async_or_zero(slot + to + i * 512, real ? from + row_offset[i] : none, real);
     if constexpr (Unit::groups > 0)
-      if (has_scales) copy_async_word(slot + scale_to, scales + ahead * Warps * 4 + s * scale_slab_step);
+      if (has_scales) copy_async_word(slot + scale_to, scales + ahead * Warps * 4 + scale_slabs.at(s));
   }
   __device__ __forceinline__ void advance() {
     w += Warps * 128;
@@ -141,11 +161,6 @@ __device__ __forceinline__ void multiply_16bit(float* c, const uint32_t* a, uint
     multiply_bf16(c, a, b0, b1);
 }
 
-// Tiles are written by launches before this one: past the first-level cache.
-GEARSHIFT_DEVICE GroupTile load_group_tile(const GroupTile* tile) {
-  const int4 v = __ldcg(reinterpret_cast<const int4*>(tile));
-  return {v.x, v.y, v.z, v.w};
-}
 // The row of x that is row `row` of the call's tile.
 GEARSHIFT_DEVICE int x_row_of(const StreamCall& call, int row) {
   return call.group.x_rows == nullptr ? row : __ldcg(call.group.x_rows + row);
@@ -153,10 +168,11 @@ GEARSHIFT_DEVICE int x_row_of(const StreamCall& call, int row) {
 
 // Factor, bias and output column of `rows` rows from row0 on, 16 bytes each; column -1: none.
 template <class Unit>
-__device__ __forceinline__ void copy_records(const StreamCall& call, uint32_t records, int row0, int rows) {
+__device__ __forceinline__ void copy_records(const StreamCall& call, uint32_t records, int row0, int rows,
+                                             bool paired) {
   for (int r = threadIdx.x; r < rows; r += blockDim.x) {
     const uint32_t to = records + r * 16;
-    const int row = row0 + r;
+    const int row = row0 + (paired ? (r >> 5) * 16 + (r & 15) + (r >> 4 & 1) * (call.rows / 2) : r);
     if constexpr (!Unit::row_major) {
       copy_async(to, call.records + row * 4);
     } else if (row < call.rows) {
@@ -188,12 +204,15 @@ __device__ __forceinline__ void stream_block(const StreamCall& call, int block) 
   const uint32_t x_scales = xs + 2 * XHALF;  // row_major: of two chunks, 8 NT tokens each
   const uint32_t exchange = base + stream_main_bytes(T, Unit::bytes), records = exchange + stream_sum_bytes(T);
   const int C = Grouped ? 1 : call.cluster, rank = block % C;
-  const int row0 = max(0, min(block / C * S * 16, call.rows - S * 16));
+  // Pairs of slabs, gate and up, count as one.
+  const bool paired = Grouped && call.function.pairs == StreamFunction::Pairs::slabs;
+  const int own_rows = paired ? S * 8 : S * 16, all_rows = paired ? call.rows / 2 : call.rows;
+  const int row0 = max(0, min(block / C * own_rows, all_rows - own_rows));
   const int units = call.units_along_k;
   const int c0 = static_cast<int>(static_cast<int64_t>(units) * rank / C);
   const int c1 = static_cast<int>(static_cast<int64_t>(units) * (rank + 1) / C);
   const int chunks = c1 - c0 > warp ? (c1 - c0 - warp + W - 1) / W : 0;
-  using Source = std::conditional_t<Unit::row_major, TileSource<Unit, W>, UnitSource<Unit, W>>;
+  using Source = std::conditional_t<Unit::row_major, TileSource<Unit, W, Grouped>, UnitSource<Unit, W, Grouped>>;
   Source source(call, row0, c0 + warp, lane);
   // Half a warp takes a row of 128 columns; columns past K are zero.
   const int x_row = lane >> 4, x_column = (c0 + warp) * 128 + (lane & 15) * 8;
@@ -223,7 +242,7 @@ __device__ __forceinline__ void stream_block(const StreamCall& call, int block) 
     if (scales_x && lane < call.m) copy_async_word(x_scales + ((i & 1) * 8 * NT + lane) * 4, x_scale + i * W);
   };
 
-  copy_records<Unit>(call, records, row0, S * 16);
+  copy_records<Unit>(call, records, row0, S * 16, paired);
 #pragma unroll
   for (int g = 0; g < D; g++) {
     source.copy(ring + g * Unit::bytes, D >= S ? g / S : 0, D >= S ? g % S : g, D >= S ? g / S < chunks : chunks > 0);
@@ -343,17 +362,53 @@ __device__ __forceinline__ void stream_block(const StreamCall& call, int block) 
     cluster_sync();  // which also says that every peer has started
   else
     __syncthreads();
-  auto put = [&](int e, float v) {
-    const int i = e & 3, l = (e >> 2) & 31, tile = e >> 7, t = tile % NT, s = tile / NT;
-    const int token = t * 8 + (l & 3) * 2 + (i & 1);
-    const uint4 record = load_shared4(records + (s * 16 + (l >> 2) + (i >> 1) * 8) * 16);
-    const int column = static_cast<int>(record.z);
-    if (token >= call.m || column < 0) return;
+  auto token_of = [](int e) { return (e >> 7) % NT * 8 + ((e >> 2) & 3) * 2 + (e & 1); };
+  auto record_of = [&](int e) {
+    const int s = (e >> 7) / NT, row = ((e >> 2) & 31) >> 2;
+    return load_shared4(records + (s * 16 + row + (e >> 1 & 1) * 8) * 16);
+  };
+  auto finished = [&](const uint4& record, int token, float v) {
     float factor = __uint_as_float(record.x) * call.factor;
     if (call.token_factor != nullptr) factor *= call.token_factor[Grouped ? x_row_of(call, token) : token];
-    const float value = v * (factor * Unit::left) + __uint_as_float(record.y);
+    return v * (factor * Unit::left) + __uint_as_float(record.y);
+  };
+  auto store = [&](int token, int column, float value) {
     call.y[token * call.y_stride + column] = call.half_out ? to_f16(value) : to_bf16(value);
   };
+  auto put = [&](int e, float v) {
+    const int token = token_of(e);
+    const uint4 record = record_of(e);
+    const int column = static_cast<int>(record.z);
+    if (token < call.m && column >= 0) store(token, column, finished(record, token, v));
+  };
+  if constexpr (Grouped) {
+    using Pairs = StreamFunction::Pairs;
+    const Pairs pairs = call.function.pairs;
+    if (pairs != Pairs::none) {
+      auto sum_of = [&](int e) {
+        float v = 0.f;
+#pragma unroll
+        for (int i = 0; i < W; i++) v += load_shared_float(base + (i * E + e) * 4);
+        return v;
+      };
+      // Up belongs to the next slab, or to the next row; neither number carries.
+      static_assert((NT & (NT - 1)) == 0);
+      const int to_up = pairs == Pairs::slabs ? NT * 128 : pairs == Pairs::rows ? 16 : 0;
+      for (int e = threadIdx.x; e < E; e += W * 32) {
+        const int token = token_of(e);
+        if ((e & to_up) != 0) continue;
+        const uint4 record = record_of(e);
+        const int column = static_cast<int>(record.z);
+        if (token >= call.m || column < 0) continue;
+        const float first = finished(record, token, sum_of(e));
+        const float value = to_up == 0 ? alone_value(call.function.function, first)
+                                       : gated_value(call.function.function, first,
+                                                     finished(record_of(e + to_up), token, sum_of(e + to_up)));
+        store(token, pairs == Pairs::rows ? column / 2 : column, value);
+      }
+      return;
+    }
+  }
   const int share = (E + C - 1) / C;
   for (int e = threadIdx.x; e < E; e += W * 32) {
     float v = 0.f;
@@ -394,9 +449,10 @@ __device__ __forceinline__ StreamCall stream_tile_call(const StreamCall& call, c
   if (call.group.x_rows != nullptr) {
     own.group.x_rows += tile.row;
   } else {
-    own.x += tile.row * call.x_stride;
-    if (call.token_factor != nullptr) own.token_factor += tile.row;
-    if (call.x_scales != nullptr) own.x_scales += tile.row * call.x_scale_stride;
+    const int x_row = tile.row / call.group.x_divisor;
+    own.x += x_row * call.x_stride;
+    if (call.token_factor != nullptr) own.token_factor += x_row;
+    if (call.x_scales != nullptr) own.x_scales += x_row * call.x_scale_stride;
   }
   return own;
 }
@@ -415,7 +471,7 @@ __global__ void __launch_bounds__(stream_tactic<Unit, Grouped>(Tactic).warps * 3
       if constexpr (Grouped) {
     const int blocks = static_cast<int>(gridDim.x) / call.group.count, tile = static_cast<int>(blockIdx.x) / blocks;
     if (!call.group.ready) wait_for_previous_launch();
-    const GroupTile own = load_group_tile(call.group.tiles + tile);
+    const GroupTile own = group_tile(call.group, tile);
     if (own.expert < 0) return wait_for_previous_launch();  // whoever waits for this launch waits for that one too
     stream_block<Unit, Tactic, true>(stream_tile_call<Unit>(call, own), static_cast<int>(blockIdx.x) - tile * blocks);
   } else {
@@ -476,7 +532,7 @@ bool launch_stream(const StreamCall& call, int tactic, void* stream, bool depend
   constexpr auto count = [](auto of_units, auto of_rows) {
     return std::make_integer_sequence<int, static_cast<int>(Unit::row_major ? of_rows.size() : of_units.size())>();
   };
-  if (call.group.tiles != nullptr) {
+  if (call.group.count > 0) {
     constexpr auto all = count(stream_group_tactics, stream_row_group_tactics);
     return launch_stream_tactic<Unit, Rare, true>(call, tactic, stream, dependent, all);
   }

@@ -4,8 +4,21 @@
 #include <cstdint>
 
 #include "kernel/cuda/stage/group_tiles.h"
+#include "kernel/cuda/stage/row_function.h"
 
 namespace gearshift::cuda {
+
+// What becomes of results of an expert's first projection before they are stored, in the columns of hidden values.
+struct StreamFunction {
+  enum class Pairs : uint8_t {
+    none,   // no function
+    alone,  // every row
+    rows,   // gate and up in turn
+    slabs   // all gates, then all of up: whole slabs each
+  };
+  Pairs pairs = Pairs::none;
+  RowFunction function;
+};
 
 struct StreamCall {
   // Units (kernel/layout/rows16.h): the first of the first slab, and the records of its rows, four words each. Rows of
@@ -37,6 +50,7 @@ struct StreamCall {
   // Experts side by side: packed weights above are those of the first one, m is the most rows of a tile, rows of y and
   // of token_factor are sorted ones (the latter those of x, where x_rows says which).
   GroupedTiles group;
+  StreamFunction function;  // of groups
 };
 
 // Queues the launch; false: the device refuses it. `dependent`: it may start while the launch before it still runs.
