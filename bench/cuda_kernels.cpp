@@ -381,7 +381,7 @@ int main(int argc, char** argv) {
   out << fmt::format(
       "{{\n  \"schema\": \"gearshift.bench/1\",\n  \"command\": \"{}\", \"date\": \"{}\",\n  \"device\": {{\"name\": "
       "\"{}\", \"arch\": \"{}\", "
-      "\"multiprocessors\": {}, \"multiprocessor_mhz\": {}, \"memory_mhz\": {}}},\n"
+      "\"multiprocessors\": {}}},\n  \"clocks\": {{\"multiprocessor_mhz\": {}, \"memory_mhz\": {}}},\n"
       "  \"driver\": \"{}\", \"cublaslt\": \"{}\", \"cuda_runtime\": \"{}\",\n",
       command_line(argc, argv), date_now(), device.name, device.arch, device.cores, clocks.multiprocessor_mhz,
       clocks.memory_mhz, device.driver, cuda::cublaslt_version(), cuda::runtime_version());

@@ -35,8 +35,14 @@ TEST(Case07, NoOverflowBeforeTheGlobalScale) {
       Guarded packed(static_cast<size_t>(entry.kernel->layout->bytes(spec)));
       entry.kernel->layout->pack(weights, packed.data(), 2);
       Guarded workspace(static_cast<size_t>(entry.kernel->workspace_bytes(spec, m, 2)));
-      entry.kernel->run(
-          {&weights, packed.data(), x.const_matrix(), y.matrix(), {workspace.data(), workspace.size()}, 2});
+      entry.kernel->run({&weights,
+                         packed.data(),
+                         x.const_matrix(),
+                         y.matrix(),
+                         {workspace.data(), workspace.size()},
+                         2,
+                         nullptr,
+                         {}});
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t n = 0; n < 128; ++n) ASSERT_EQ(y.at(i, n), 10752) << entry.kernel->name << " M " << m;
       }
@@ -63,7 +69,14 @@ TEST(Case15, WrongScaleLayoutIsNoticedEverywhere) {
     kernel->layout->pack(transposed, packed.data(), 2);
     Guarded workspace(static_cast<size_t>(kernel->workspace_bytes(layer.spec, 1, 2)));
     GuardedMatrix y(DType::bf16, 1, 256, 0);
-    kernel->run({&transposed, packed.data(), x.const_matrix(), y.matrix(), {workspace.data(), workspace.size()}, 2});
+    kernel->run({&transposed,
+                 packed.data(),
+                 x.const_matrix(),
+                 y.matrix(),
+                 {workspace.data(), workspace.size()},
+                 2,
+                 nullptr,
+                 {}});
     Ran ran;
     for (int64_t n = 0; n < 256; ++n) ran.y.push_back(y.at(0, n));
     EXPECT_GT(judge(*kernel, layer, x, 1, DType::bf16, ran).wrong, 230) << kernel->name;

@@ -190,8 +190,14 @@ TEST(Case05, GroupOf512) {
       Guarded packed(static_cast<size_t>(entry.kernel->layout->bytes(spec)));
       entry.kernel->layout->pack(weights, packed.data(), 2);
       Guarded workspace(static_cast<size_t>(entry.kernel->workspace_bytes(spec, m, 2)));
-      entry.kernel->run(
-          {&weights, packed.data(), x.const_matrix(), y.matrix(), {workspace.data(), workspace.size()}, 2});
+      entry.kernel->run({&weights,
+                         packed.data(),
+                         x.const_matrix(),
+                         y.matrix(),
+                         {workspace.data(), workspace.size()},
+                         2,
+                         nullptr,
+                         {}});
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t n = 0; n < 8; ++n) EXPECT_EQ(y.at(i, n), -1536) << entry.kernel->name;
       }

@@ -16,9 +16,11 @@ constexpr std::string_view kDecode =
 constexpr std::string_view kPrefill =
     "the same weights on Hopper's warpgroup products: from 17 tokens on faster than decoding them to memory first";
 constexpr std::string_view kPrefillBytes =
-    "the same weights on Hopper's warpgroup products; on request until it has run there";
+    "the same weights on Hopper's warpgroup products: up to 512 tokens faster than decoding them to memory first";
+constexpr std::string_view kPrefillUntimed =
+    "the same weights on Hopper's warpgroup products; on request until it has been timed";
 constexpr std::string_view kUpgradedBytes =
-    "activations are not rounded, weights decoded for Hopper's warpgroup products; on request until it has run there";
+    "activations are not rounded, weights decoded for Hopper's warpgroup products; on request beside products of codes";
 constexpr std::string_view kCodes =
     "codes by codes, all scales in the same kernel: faster than cuBLASLt while its tiles are small, with INT8 always";
 constexpr std::string_view kFourByEight =
@@ -47,7 +49,7 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::w8a16_fp8,
        {{&sm80_w8a16_fp8_stream, 1, 16, kDecode},
-        {&sm90_w8a16_fp8_prefill, 17, 0, kPrefillBytes, true},
+        {&sm90_w8a16_fp8_prefill, 17, 512, kPrefillBytes},
         {&sm80_w8a16_fp8_emulation, 1, 0, kBaseline},
         kHostReference}},
       {cuda,
@@ -75,14 +77,14 @@ std::vector<KernelList> cuda_lists() {
       {cuda,
        Family::mxfp8,
        {{&sm80_mxfp8_stream, 1, 16, kDecode},
-        {&sm90_mxfp8_prefill, 17, 0, kPrefillBytes, true},
+        {&sm90_mxfp8_prefill, 17, 512, kPrefillBytes},
         {&sm100_mxfp8_cublaslt, 1, 0, kBlockScaled},
         {&sm80_mxfp8_emulation, 1, 0, kBaseline},
         kHostReference}},
       {cuda,
        Family::mxfp6,
        {{&sm80_mxfp6_stream, 1, 16, kDecode},
-        {&sm90_mxfp6_prefill, 17, 0, kPrefillBytes, true},
+        {&sm90_mxfp6_prefill, 17, 0, kPrefillUntimed, true},
         {&sm80_mxfp6_emulation, 1, 0, kBaseline},
         kHostReference}},
       {cuda,
@@ -123,7 +125,7 @@ std::vector<KernelList> cuda_lists() {
        {{&sm80_int4_w4a16_stream, 1, 16, kDecode},
         {&sm90_int4_w4a16_prefill, 17, 0, kPrefill},
         {&sm80_int8_w8a16_stream, 1, 16, kDecode},
-        {&sm90_int8_w8a16_prefill, 17, 0, kPrefillBytes, true},
+        {&sm90_int8_w8a16_prefill, 17, 512, kPrefillBytes},
         {&sm80_int4_w4a16_emulation, 1, 0, kBaseline},
         {&sm80_mixed_precision_emulation, 1, 0, kRest},
         kHostReference}},

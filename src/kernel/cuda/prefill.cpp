@@ -246,6 +246,7 @@ Kernel make_cuda_prefill(std::string_view name, ActivationUse use, const Layout&
   contract.act_order = false;
   if (!is_rows(layout)) contract.pre_scale = contract.partial_groups = false;
   contract.capture_safe = true;
+  contract.verified = {"sm_90"};
   contract.activation_groups = {16, 32, 64, 128};  // groups of neighbouring lanes (stage/prepare_x.cu)
   kernel.contract.targets = cuda::code_targets();
   kernel.bound_u = 0x1p-23;  // tensor cores add with a little less than fp32

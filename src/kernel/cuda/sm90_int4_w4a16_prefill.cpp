@@ -22,7 +22,6 @@ Kernel make() {
   fp16.contract.group_multiple = 128;
   fp16.contract.scale_dtypes = {DType::f16};
   kernel.contract.where = {fp16};
-  kernel.contract.verified = {"sm_90"};
   kernel.bound_product = 2.01 * kRoundedOperand;
   kernel.formula = "y = x . ((q - z) * s) + bias, 16-bit warpgroup products, fp32 sums";
   return kernel;

@@ -15,7 +15,6 @@ Kernel make() {
   take_mxfp4_weights(kernel.contract);
   kernel.contract.k.multiple = 32;
   kernel.contract.where = {fp16_if_quantized({Format::e2m1, Format::e4m3, Format::e5m2})};
-  kernel.contract.verified = {"sm_90"};
   kernel.formula = "y = (quantize(x) . W) * 2^Sw + bias, bf16 warpgroup products, fp32 sums";
   return kernel;
 }

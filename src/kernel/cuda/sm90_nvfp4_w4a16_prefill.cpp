@@ -15,7 +15,6 @@ Kernel make() {
   kernel.families = {Family::nvfp4_w4a16, Family::nvfp4_w4a4};
   take_nvfp4_weights(kernel.contract);
   kernel.contract.k.multiple = 16;
-  kernel.contract.verified = {"sm_90"};
   kernel.formula = "y = (x . W) * Sw / gw + bias, 16-bit warpgroup products, fp32 sums";
   return kernel;
 }

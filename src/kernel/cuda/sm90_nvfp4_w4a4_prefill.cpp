@@ -15,7 +15,6 @@ Kernel make() {
   take_nvfp4_weights(kernel.contract);
   kernel.contract.activation_formats = {Format::e2m1};
   kernel.contract.k.multiple = 16;
-  kernel.contract.verified = {"sm_90"};
   kernel.formula = "y = (nvfp4(x) . W) * Sw / (gx * gw) + bias, bf16 warpgroup products, fp32 sums";
   return kernel;
 }
