@@ -122,7 +122,8 @@ class PrefillBench {
         "{}    {{\"shape\": \"{}x{}\", \"family\": \"{}\", \"scheme\": \"{}\", \"n\": {}, \"k\": {}, \"m\": {}, "
         "\"kernel\": \"{}\", \"backend\": \"{}\", \"tactic\": \"{}\", \"chosen\": {}, \"median_us\": {:.3f}, "
         "\"p10_us\": {:.3f}, \"p90_us\": {:.3f}, \"samples\": {}, \"tflops\": {:.1f}, \"floor_us\": {:.3f}, "
-        "\"over_floor\": {:.3f}, \"library_us\": {:.3f}, \"over_library\": {:.3f}, \"multiprocessor_mhz\": {}}}",
+        "\"over_floor\": {:.3f}, \"relative_error\": null, \"ok\": null, \"library_us\": {:.3f}, \"over_library\": "
+        "{:.3f}, \"multiprocessor_mhz\": {}}}",
         rows_.empty() ? "" : ",\n", spec.n, spec.k, name(spec.family), scheme_name(spec.scheme), spec.n, spec.k, m,
         kernel.name, kernel.backend, tactic, chosen, timing.median_us, timing.p10_us, timing.p90_us, timing.samples,
         flops / (timing.median_us * 1e6), floor, timing.median_us / floor, library, timing.median_us / library,
