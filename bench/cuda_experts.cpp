@@ -13,8 +13,8 @@
 #include <set>
 #include <string>
 
-#include "base/build_identity.h"
 #include "base/text.h"
+#include "cuda_document.h"
 #include "gearshift/moe.h"
 #include "kernel/cuda/grouped.h"
 #include "kernel_named.h"
@@ -341,18 +341,6 @@ int main(int argc, char** argv) {
   }
   if (arguments.file.empty()) return 0;
   std::ofstream out(arguments.file);
-  out << fmt::format(
-      "{{\n  \"schema\": \"gearshift.bench/1\",\n  \"device\": {{\"name\": \"{}\", \"arch\": \"{}\", "
-      "\"multiprocessors\": {}}},\n  \"driver\": \"{}\", \"cuda_runtime\": \"{}\",\n  \"build\": {{",
-      device.name, device.arch, device.cores, device.driver, cuda::runtime_version());
-  bool first = true;
-  for (const auto& [fact, value] : build_identity()) {
-    out << fmt::format("{}\"{}\": \"{}\"", first ? "" : ", ", fact, value);
-    first = false;
-  }
-  out << fmt::format(
-      "}},\n  \"ceilings\": [{{\"name\": \"read start\", \"unit\": \"us\", \"value\": {:.3f}}}, {{\"name\": \"dram "
-      "read\", \"unit\": \"GB/s\", \"value\": {:.1f}}}],\n  \"rows\": [\n{}\n  ]\n}}\n",
-      ceiling.start_us, ceiling.gbytes_per_s, bench.rows());
+  out << cuda_document(command_line("bench_cuda_experts", argc, argv), device, ceiling, bench.rows());
   return out.good() ? 0 : 1;
 }

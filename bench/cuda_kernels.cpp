@@ -14,13 +14,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <random>
 #include <string>
 
-#include "base/build_identity.h"
 #include "base/text.h"
+#include "cuda_document.h"
 #include "cuda_prefill.h"
 #include "cuda_targets.h"
 #include "device/cublaslt.h"
@@ -336,18 +335,6 @@ Arguments read(int argc, char** argv) {
   return arguments;
 }
 
-std::string command_line(int argc, char** argv) {
-  std::string words = "bench_cuda_kernels";
-  for (int i = 1; i < argc; ++i) words += " " + std::string(argv[i]);
-  return words;
-}
-std::string date_now() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-  return text;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -376,25 +363,7 @@ int main(int argc, char** argv) {
   std::printf("%s", bench.verdicts().text().c_str());
   if (arguments.file.empty()) return 0;
   std::ofstream out(arguments.file);
-  const DeviceProfile& device = devices.front();
-  const cuda::Clocks clocks = cuda::clocks(device.index);
-  out << fmt::format(
-      "{{\n  \"schema\": \"gearshift.bench/1\",\n  \"command\": \"{}\", \"date\": \"{}\",\n  \"device\": {{\"name\": "
-      "\"{}\", \"arch\": \"{}\", "
-      "\"multiprocessors\": {}}},\n  \"clocks\": {{\"multiprocessor_mhz\": {}, \"memory_mhz\": {}}},\n"
-      "  \"driver\": \"{}\", \"cublaslt\": \"{}\", \"cuda_runtime\": \"{}\",\n",
-      command_line(argc, argv), date_now(), device.name, device.arch, device.cores, clocks.multiprocessor_mhz,
-      clocks.memory_mhz, device.driver, cuda::cublaslt_version(), cuda::runtime_version());
-  out << "  \"build\": {";
-  bool first = true;
-  for (const auto& [fact, value] : build_identity()) {
-    out << fmt::format("{}\"{}\": \"{}\"", first ? "" : ", ", fact, value);
-    first = false;
-  }
-  out << fmt::format(
-      "}},\n  \"ceilings\": [{{\"name\": \"read start\", \"unit\": \"us\", \"value\": {:.3f}}}, {{\"name\": \"dram "
-      "read\", "
-      "\"unit\": \"GB/s\", \"value\": {:.1f}}}],\n  \"rows\": [\n{}\n  ]\n}}\n",
-      ceiling.start_us, ceiling.gbytes_per_s, arguments.prefill ? prefill.rows() : bench.rows());
+  out << cuda_document(command_line("bench_cuda_kernels", argc, argv), devices.front(), ceiling,
+                       arguments.prefill ? prefill.rows() : bench.rows());
   return out.good() ? 0 : 1;
 }

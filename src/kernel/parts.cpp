@@ -22,4 +22,15 @@ int64_t output_column(const LayerWeights& weights, size_t part, int64_t r) {
   return first + r;
 }
 
+bool side_by_side(const LayerWeights& weights, size_t first, size_t last) {
+  int64_t column = output_column(weights, first, 0);
+  for (size_t part = first; part < last; ++part) {
+    const int64_t n = weights.parts[part].n;
+    if (output_column(weights, part, 0) != column || output_column(weights, part, n - 1) != column + n - 1)
+      return false;
+    column += n;
+  }
+  return true;
+}
+
 }  // namespace gearshift

@@ -13,4 +13,7 @@ int64_t part_rows(const LayerSpec& layer, size_t part);
 // The output column of row r of a part.
 int64_t output_column(const LayerWeights& weights, size_t part, int64_t r);
 
+// Whether the rows of parts [first, last), one part after the other, make neighbouring output columns.
+bool side_by_side(const LayerWeights& weights, size_t first, size_t last);
+
 }  // namespace gearshift

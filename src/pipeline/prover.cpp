@@ -94,22 +94,36 @@ std::optional<ProofFailure> Prover::launch_apart(const Kernel& kernel, const Lay
   return std::nullopt;
 }
 
-void Prover::launch_together(const Kernel& kernel, const LayerPlan& plan, int64_t m,
+void Prover::launch_together(const Kernel& kernel, const LayerPlan& plan, const std::vector<int64_t>& sizes,
                              const std::vector<std::string>& tactics) {
-  if (!isolation_ || kernel.backend == "reference" || m <= 0) return;
+  if (!isolation_ || kernel.backend == "reference") return;
   const std::string& layer_class = plan.decision->layer_class;
+  const auto known = [&](const std::string& tactic, int64_t m) {
+    return m <= 0 || session_.is_proven(kernel, layer_class, m, tactic) ||
+           launched_.count({layer_class, &kernel, tactic, m}) != 0;
+  };
   std::vector<std::string> fresh;
+  std::set<int64_t> open;
   for (const std::string& tactic : tactics) {
-    const bool known = session_.is_proven(kernel, layer_class, m, tactic) ||
-                       launched_.count({layer_class, &kernel, tactic, m}) != 0 ||
-                       fatal_.count({layer_class, &kernel, tactic}) != 0;
-    if (!known) fresh.push_back(tactic);
+    if (fatal_.count({layer_class, &kernel, tactic}) != 0) continue;
+    bool any = false;
+    for (const int64_t m : sizes) {
+      if (known(tactic, m)) continue;
+      open.insert(m);
+      any = true;
+    }
+    if (any) fresh.push_back(tactic);
   }
   if (fresh.size() < 2) return;
-  const ChildOutcome outcome =
-      isolation_({plan.layer.name, std::string(kernel.name), join(fresh, ","), {m}, plan.layer.n * plan.layer.k});
+  const ChildOutcome outcome = isolation_({plan.layer.name,
+                                           std::string(kernel.name),
+                                           join(fresh, ","),
+                                           {open.begin(), open.end()},
+                                           plan.layer.n * plan.layer.k});
   if (!outcome.possible || !outcome.failure.empty()) return;
-  for (const std::string& tactic : fresh) launched_.insert({layer_class, &kernel, tactic, m});
+  for (const std::string& tactic : fresh) {
+    for (const int64_t m : open) launched_.insert({layer_class, &kernel, tactic, m});
+  }
 }
 
 void Prover::add(const Kernel& kernel, const std::string& layer_class, int64_t m, const Comparison& comparison,

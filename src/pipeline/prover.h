@@ -34,7 +34,8 @@ class Prover {
                                            const std::vector<int64_t>& sizes, std::string_view tactic = {});
   // The launches of several tactics in one child: what takes time is its start. If one of them fails nothing is known of
   // any, and launch_apart finds which.
-  void launch_together(const Kernel& kernel, const LayerPlan& plan, int64_t m, const std::vector<std::string>& tactics);
+  void launch_together(const Kernel& kernel, const LayerPlan& plan, const std::vector<int64_t>& sizes,
+                       const std::vector<std::string>& tactics);
   // Notes a proof that was made elsewhere; written by flush().
   void add(const Kernel& kernel, const std::string& layer_class, int64_t m, const Comparison& comparison,
            std::string_view tactic = {});

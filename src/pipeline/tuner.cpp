@@ -150,7 +150,7 @@ Result<std::vector<RaceEntry>> Tuner::proven(const TuneGroup& group, PreparedLay
   const std::vector<RaceEntry> candidates = group.candidates(m);
   std::map<const Kernel*, std::vector<std::string>> tactics_of;
   for (const RaceEntry& entry : candidates) tactics_of[entry.kernel].push_back(entry.tactic);
-  for (const auto& [kernel, tactics] : tactics_of) prover_.launch_together(*kernel, *prepared.plan, m, tactics);
+  for (const auto& [kernel, tactics] : tactics_of) prover_.launch_together(*kernel, *prepared.plan, {m}, tactics);
   for (const RaceEntry& entry : candidates) {
     auto failure = prover_.launch_apart(*entry.kernel, *prepared.plan, {m}, entry.tactic);
     if (!failure) {
@@ -245,7 +245,10 @@ Result<void> Tuner::settle(TuneGroup& group, Prepared& layer) {
 // Before anything of a kernel runs in this process, its packing included. What does not survive is quarantined.
 void Tuner::launch_first(const TuneGroup& group, const LayerPlan& plan) {
   const std::vector<int64_t> batch = ascending(session_.settings().policy.batch);
-  for (const RaceEntry& entry : group.entries()) {
+  const std::vector<RaceEntry> entries = group.entries();
+  std::vector<std::vector<int64_t>> sizes_of;
+  std::map<std::pair<const Kernel*, std::vector<int64_t>>, std::vector<std::string>> tactics_of;
+  for (const RaceEntry& entry : entries) {
     std::vector<int64_t> sizes;
     for (const int64_t m : batch) {
       if (m > small_batch && !sizes.empty()) break;
@@ -253,9 +256,17 @@ void Tuner::launch_first(const TuneGroup& group, const LayerPlan& plan) {
       const bool runs = std::find(racing.begin(), racing.end(), entry) != racing.end();
       if (runs && racing.size() > 1) sizes.push_back(m);
     }
+    tactics_of[{entry.kernel, sizes}].push_back(entry.tactic);
+    sizes_of.push_back(std::move(sizes));
+  }
+  for (const auto& [launches, tactics] : tactics_of) {
     if (out_of_time()) return;
-    if (const auto failure = prover_.launch_apart(*entry.kernel, plan, sizes, entry.tactic))
-      quarantine(group, range_for(group.listed(), failure->m), entry, *failure);
+    prover_.launch_together(*launches.first, plan, launches.second, tactics);
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (out_of_time()) return;
+    if (const auto failure = prover_.launch_apart(*entries[i].kernel, plan, sizes_of[i], entries[i].tactic))
+      quarantine(group, range_for(group.listed(), failure->m), entries[i], *failure);
   }
 }
 

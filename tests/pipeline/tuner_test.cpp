@@ -56,12 +56,12 @@ struct Script {
 
 class TunerTest : public FloatModel {
  protected:
-  Result<TuneReport> tune(const CopiedKernels& kernels, Script& script, const Options& options,
-                          Ranks ranks = {}) const {
+  Result<TuneReport> tune(const CopiedKernels& kernels, Script& script, const Options& options, Ranks ranks = {},
+                          Isolation isolation = nullptr) const {
     auto session = Session::open(model(), options);
     if (!session.ok()) return session.error();
     const Progress none;
-    return Tuner(*session, kernels.registry(), none, script.device(), nullptr, ranks).run();
+    return Tuner(*session, kernels.registry(), none, script.device(), std::move(isolation), ranks).run();
   }
   static std::string served(const Plan& plan, size_t row = 0) {
     std::string text;
@@ -248,6 +248,31 @@ TEST_F(TunerTest, TacticsRaceAndTheFastestRightOneIsPlannedAndRun) {
   ASSERT_TRUE(ran.ok()) << ran.error().message();
   for (const Measurement& row : ran->rows) EXPECT_EQ(row.tactic, "quick");
   EXPECT_EQ(ran->plan.hash, report->plan.hash);
+}
+
+// Starting a child takes longer than a launch: all tactics share one, and only a failure is looked into one by one.
+TEST_F(TunerTest, TacticsAreLaunchedForTheFirstTimeTogether) {
+  CopiedKernels kernels;
+  kernels.add("listed", "native").tactics = {"quick", "fatal", "slow"};
+  for (const bool fatal : {false, true}) {
+    Script script;
+    script.us = [](std::string_view, int64_t, std::string_view, bool) { return 10.0; };
+    std::vector<std::string> alone;
+    size_t together = 0;
+    const auto report =
+        tune(kernels, script, options({{"dtype", fatal ? "fp16" : "fp32"}}), {}, [&](const ChildLaunch& launch) {
+          const bool many = launch.tactic.find(',') != std::string::npos;
+          if (many) ++together;
+          if (!many) alone.push_back(launch.tactic);
+          const bool ends = fatal && launch.tactic.find("fatal") != std::string::npos;
+          return ChildOutcome{true, ends ? launch.sizes.front() : 0, ends ? "ended by signal 11" : ""};
+        });
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    EXPECT_GT(together, 0u);
+    EXPECT_EQ(alone.empty(), !fatal);
+    EXPECT_EQ(report->quarantined.empty(), !fatal);
+    for (const Quarantine& row : report->quarantined) EXPECT_EQ(row.tactic, "fatal");
+  }
 }
 
 TEST_F(TunerTest, ASecondLayoutRacesWhereTheBudgetPaysForIt) {

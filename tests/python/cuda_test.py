@@ -9,23 +9,10 @@ import gearshift
 import gearshift.torch
 import numpy
 import torch
-from made import SEED, Case
+from made import SEED, Case, Producer
 
 BOUNDS = {"UNQUANTIZED": 0.02, "INT8": 0.04, "FP8_DYNAMIC": 0.1, "W4A16": 0.25, "NVFP4A16": 0.25, "NVFP4": 0.3, "MXFP4": 0.5}
 ROWS = (1, 5, 16, 33, 300)  # of streaming and of prefill kernels
-
-
-class Producer:
-    """Nothing but DLPack."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    def __dlpack__(self, **arguments):
-        return self.tensor.__dlpack__(**arguments)
-
-    def __dlpack_device__(self):
-        return self.tensor.__dlpack_device__()
 
 
 class CudaTest(Case):

@@ -6,22 +6,9 @@ import unittest
 
 import gearshift
 import numpy
-from made import Case, bf16
+from made import Case, Producer, bf16
 
 PRESETS = {"UNQUANTIZED": 1e-5, "INT8": 0.03, "FP8_DYNAMIC": 0.1, "FP8": 0.1, "MXFP8": 0.1, "W4A16": 0.25, "NVFP4A16": 0.25, "NVFP4": 0.3, "MXFP4": 0.5}
-
-
-class Producer:
-    """Nothing but DLPack."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack__(self, **arguments):
-        return self.array.__dlpack__(**arguments)
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
 
 
 class LinearTest(Case):

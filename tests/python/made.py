@@ -34,6 +34,19 @@ def bf16(array):
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
 
 
+class Producer:
+    """Nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
 class Case(unittest.TestCase):
     """A fresh folder, made-up numbers that differ from run to run, and errors that must say what they say."""
 

@@ -51,18 +51,6 @@ int64_t carve_floats(const LayerSpec& layer, DType dtype, int64_t m, uint8_t* ba
 
 #ifdef GEARSHIFT_CUDA_TARGETS
 
-// Whether row r of all parts together makes column r of y.
-bool parts_side_by_side(const LayerWeights& weights) {
-  int64_t column = 0;
-  for (size_t part = 0; part < weights.parts.size(); ++part) {
-    const int64_t n = weights.parts[part].n;
-    if (output_column(weights, part, 0) != column || output_column(weights, part, n - 1) != column + n - 1)
-      return false;
-    column += n;
-  }
-  return true;
-}
-
 bool finish_part(const RunArgs& args, const CodeRows& layout, const FloatScratch& scratch, size_t part,
                  int64_t first_row, int64_t m0, int64_t rows) {
   const LayerWeights& weights = *args.weights;
@@ -101,7 +89,7 @@ bool multiply_floats(const RunArgs& args, DType dtype, const FloatScratch& scrat
   p.workspace_bytes = cuda::cublaslt_workspace_bytes;
   p.stream = args.stream;
   auto* y = static_cast<uint16_t*>(args.y.data) + m0 * args.y.stride;
-  if (!layer.bias && parts_side_by_side(weights) && reinterpret_cast<uintptr_t>(y) % 16 == 0 &&
+  if (!layer.bias && side_by_side(weights, 0, weights.parts.size()) && reinterpret_cast<uintptr_t>(y) % 16 == 0 &&
       args.y.stride * kElementBytes % 16 == 0) {
     p.d = y;
     p.d_stride = args.y.stride;

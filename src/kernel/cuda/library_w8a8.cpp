@@ -104,19 +104,6 @@ class CodeMultiplier {
     }
     return true;
   }
-  // Whether row r of the span makes column first + r of y.
-  bool side_by_side(const PartSpan& span, int64_t first) const {
-    int64_t column = first;
-    for (size_t part = span.first; part < span.last; ++part) {
-      const int64_t n = args_.weights->parts[part].n;
-      if (output_column(*args_.weights, part, 0) != column ||
-          output_column(*args_.weights, part, n - 1) != column + n - 1)
-        return false;
-      column += n;
-    }
-    return true;
-  }
-
   cuda::Product product(const PartSpan& span, const cuda::Operand& x, int64_t rows) const {
     cuda::Product p;
     p.a = args_.packed + span.first_row * rows_.row_bytes;
@@ -142,8 +129,9 @@ class CodeMultiplier {
   bool straight(const PartSpan& span, const cuda::Operand& x, int64_t m0, int64_t rows) const {
     const int64_t first = output_column(*args_.weights, span.first, 0);
     auto* y = static_cast<uint16_t*>(args_.y.data) + m0 * args_.y.stride + first;
-    if (!hopper_ || product_ == CodeProduct::int8 || layer_.bias || !side_by_side(span, first) ||
-        rows_multiplied(product_, rows) != rows || reinterpret_cast<uintptr_t>(y) % 16 != 0 || args_.y.stride % 8 != 0)
+    if (!hopper_ || product_ == CodeProduct::int8 || layer_.bias ||
+        !side_by_side(*args_.weights, span.first, span.last) || rows_multiplied(product_, rows) != rows ||
+        reinterpret_cast<uintptr_t>(y) % 16 != 0 || args_.y.stride % 8 != 0)
       return false;
     cuda::Product p = product(span, x, rows);
     if (product_ == CodeProduct::e4m3) {
